@@ -74,12 +74,8 @@ def test_a_diverged_run_guesses_and_a_missing_one_has_no_value(at: int | str) ->
 
 
 LOSSES = [("diverged", 0.2, "a"), ("done", 2.5, "a"), ("done", 7.0, "b"), ("diverged", NAN, "b")]
-GROUPS = [
-    ("done", 0.7, "a"),
-    ("done", 0.02, "a"),
-    ("diverged", 0.5, "a"),
-    ("unfinished", 0.01, "a"),
-]
+GROUPS = [("done", 0.7, "a"), ("done", 0.02, "a"), ("diverged", 0.5, "a")]
+GROUPS += [("unfinished", 0.01, "a")]
 
 
 @pytest.mark.parametrize(
@@ -167,12 +163,6 @@ def test_every_bucket_of_a_run_scales_to_another_one(share: float) -> None:
     ranges = [rounds_of(f"{10 * k + 1}-{10 * k + 10}", share) for k in range(10)]
     rounds = [round for one in ranges if one for round in range(one[0], one[1] + 1)]
     assert rounds == list(range(1, round(100 * share) + 1))
-
-
-def test_at_in_words() -> None:
-    assert series.at_in_words("21-30") == "mean of rounds 21 to 30"
-    assert series.at_in_words(30) == series.at_in_words("30") == "evaluation of round 30"
-    assert series.at_in_words("last-10") == "mean of the last ten rounds"
 
 
 def test_what_cannot_be_reached_is_refused() -> None:

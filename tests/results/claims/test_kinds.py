@@ -44,6 +44,7 @@ def settings(*differences: float) -> list[Cell]:
 ORDER = PARTITIONS | {"values": ["a", "b", "c"], "way": "falls"}
 GAIN = STRATEGIES | {"pairs": [["b", "a"]]}
 AB, LEVEL = line(0.495, 0.565, label="strategy"), line(0.46, 0.4661, 0.4511)
+LEVEL_APART, NEVER = "1.50 apart, 45.11 (c) to 46.61 (b)", PARTITIONS | {"at": "first 0.9"}
 CURVES: list[Cell] = [
     (final(0, partition="quick")[0], "done", {5: 0.1, 10: 0.2, 20: 0.15}),
     (final(0, partition="slow")[0], "done", {5: 0.1, 10: 0.19, 20: 0.3}),
@@ -75,20 +76,10 @@ CASES = [
     ("order", SOON, CURVES, "quick, slow, never: 10 < 20 < never"),
     ("range", {"above": 30, "below": 31}, [final(0.31)], "= 31.00 (FedAvg) > 30 = 31"),
     ("range", {"above": 20}, line(0.1, 0.3), "1 of 2 hold: ✗ 10.00 (a) < 20; 30.00 (b) > 20"),
-    ("range", PARTITIONS | {"within": 1.5}, LEVEL, "1.50 apart, 45.11 (c) to 46.61 (b)"),
-    ("range", PARTITIONS | {"within": 1.499}, LEVEL, "✗ 1.50 apart, 45.11 (c) to 46.61 (b)"),
-    (
-        "range",
-        PARTITIONS | {"beyond": 1.5},
-        LEVEL,
-        "= 1.50 apart, 45.11 (c) to 46.61 (b), asked for more than 1.5",
-    ),
-    (
-        "range",
-        PARTITIONS | {"within": 5, "at": "first 0.9"},
-        LEVEL,
-        "✗ – apart, never (a) to never (a)",
-    ),
+    ("range", PARTITIONS | {"within": 1.5}, LEVEL, LEVEL_APART),
+    ("range", PARTITIONS | {"within": 1.499}, LEVEL, f"✗ {LEVEL_APART}"),
+    ("range", PARTITIONS | {"beyond": 1.5}, LEVEL, f"= {LEVEL_APART}, asked for more than 1.5"),
+    ("range", NEVER | {"within": 5}, LEVEL, "✗ – apart, never (a) to never (a)"),
     ("best", PARTITIONS | {"among": ["a"]}, line(0.5, 0.5), "= 50.00 (a); 50.00 (b)"),
     ("best", FIRST, CURVES, "10 (quick); 20 (slow); never (never)"),
     ("compare", SIDES, line(0.5, 0.5), "= 50.00 (a) = 50.00 (b)"),
@@ -148,13 +139,6 @@ def test_single_values(
     word = next((word for mark, word in words.items() if mark in starts), "held")
     word = "no value" if evidence.startswith("no value") else word
     assert (result.evidence, result.verdict) == (evidence, word)
-
-
-def test_a_quantity_may_be_of_another_experiment(tmp_path: Path) -> None:
-    made = claim("compare", above=[{"experiment": "other", "given": {"strategy": "fedavg"}}])
-    other = [final(0.4), final(0.4, strategy="loss")]
-    result = single(made, tmp_path, main=[final(0.5)], other=other)
-    assert (result.verdict, result.evidence) == ("held", "50.00 (main) > 40.00 (FedAvg)")
 
 
 def test_settings_are_what_an_average_counts(tmp_path: Path) -> None:

@@ -46,13 +46,8 @@ def metrics(frame: pd.DataFrame, tmp_path: Path) -> Path:
 @pytest.fixture
 def spec() -> dict[str, Any]:
     """A table's spec with strategies as columns and partitions as rows."""
-    look = {
-        "orders": {
-            "partition": ["iid", "dir-0.1", "roles-5"],
-            "strategy": ["fedavg", "fedent_opt"],
-        },
-        "titles": {"strategy": {"fedavg": "Fed|Avg & co"}},
-    }
+    orders = {"partition": ["iid", "dir-0.1", "roles-5"], "strategy": ["fedavg", "fedent_opt"]}
+    look = {"orders": orders, "titles": {"strategy": {"fedavg": "Fed|Avg & co"}}}
     return {
         "study": "demo", "experiment": "main", "title": "100% & more", "caption": "As in Table I", "look": look,
         "metric": "test_accuracy", "at": "last", "rows": ["partition"], "columns": "strategy",

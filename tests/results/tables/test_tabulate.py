@@ -79,6 +79,7 @@ def test_latex_is_escaped(spec: Spec, metrics: Path) -> None:
     )
     assert r"roles-5 & 10.00$^\dagger$ (1) & -- \\" in text
     assert text.index(r"\toprule") < text.index(r"\midrule") < text.index(r"\bottomrule")
+    assert r"\begin{tabular}{lrr}" in text and text.count("{") == text.count("}")
 
 
 def test_a_long_title_is_not_broken_inside_a_macro() -> None:
@@ -138,10 +139,8 @@ def test_runs_without_common_seeds_cannot_be_separated(
 def test_an_experiment_without_any_run_has_a_table(
     spec: Spec, frame: pd.DataFrame, tmp_path: Path
 ) -> None:
-    missing = frame.assign(
-        status="missing", metric=pd.Series([None] * len(frame), dtype="string"), value=float("nan")
-    )
-    write_metrics(tmp_path / "missing.parquet", missing, {})
+    missing = frame.assign(status="missing", metric=None, value=float("nan"))
+    write_metrics(tmp_path / "missing.parquet", missing.astype(frame.dtypes.to_dict()), {})
     text = written(spec, tmp_path / "missing.parquet", ".md")
     assert "|" not in text and "Rows without any number are left out (3)." in text
     tex = written(spec, tmp_path / "missing.parquet", ".tex")

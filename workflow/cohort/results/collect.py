@@ -54,13 +54,12 @@ def collect(
     result_of: Callable[[str], Result] | None = None,
     sources: str = "",
 ) -> None:
-    """Write the metrics of an experiment's cells to a Parquet file, and beside it, as JSON, the
-    status of each cell with the settings, provenance and cost that its record states.
+    """Write the metrics of an experiment's cells as Parquet, a row per cell, metric and round (or
+    step), client or class, and beside it as JSON the status and attributes of each cell.
 
-    The Parquet file has a row per cell, metric and round (or step), client or class; label counts
-    have a row per client and class. A cell that is shown in several panels is there once for each,
-    under its digest with a number. `plan` is the experiment's JSON file; `result_of` reads a cell
-    (default: its record); `sources` is a hash of the files that were read.
+    A cell that is shown in several panels is there once for each, under its digest with a number.
+    `plan` is the experiment's JSON file; `result_of` reads a cell (default: its record); `sources`
+    is a hash of the files that were read.
     """
     experiment = read_sealed(plan, "a plan file", PLAN_FIX)
     heads, parts, runs, seen = [], [], [], Counter[str]()
@@ -118,8 +117,7 @@ def result_of_record(record: Record) -> Result:
 
 
 def attributes_of(record: Record) -> dict[str, Any]:
-    """The settings of a record with the defaults of younger ones, its provenance, the releases that
-    it was restored from, and its cost summed over rounds, for JSON."""
+    """The settings, provenance, releases and summed cost of a record, for JSON."""
     header, cost = record.header, record.history.cost
     provenance = header["provenance"]
     return {
@@ -141,19 +139,16 @@ def _origin(source: Mapping[str, Any]) -> str:
 
 
 def settings_with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's settings, with the defaults of settings and parameters that are younger than the
-    record, and without parameters that no longer exist."""
+    """A record's settings with the defaults of younger ones, without those that no longer exist."""
     parts = {}
     for part, components in PARTS.items():
-        spec = settings[part]
-        is_known = spec["name"] in components
-        parts[part] = components[spec["name"]].from_spec(spec).spec() if is_known else spec
+        spec, name = settings[part], settings[part]["name"]
+        parts[part] = components[name].from_spec(spec).spec() if name in components else spec
     return DEFAULTS | dict(settings) | parts
 
 
 def is_same(first: Record, second: Record) -> bool:
-    """Whether two runs of a cell agree to the last bit, in all but provenance and measured
-    times."""
+    """Whether two runs of a cell agree to the last bit in all but provenance and seconds."""
     arrays, others = _untimed_arrays(first), _untimed_arrays(second)
     return (
         all(first.header[key] == second.header[key] for key in ("status", "weights_sha256"))
@@ -200,13 +195,9 @@ def _table(parts: list[Values]) -> pd.DataFrame:
 
 
 def run_metrics(history: History, clients: int) -> dict[str, float]:
-    """The metrics of a whole run that follow from its history.
-
-    With a finite test loss or accuracy: the round of the lowest loss; the first one of the highest
-    accuracy, and the mean client's training time up to its end. With three accuracies in a row:
-    `test_accuracy_swing`, the standard deviation of the changes from one round to the next. With
-    several clients: how evenly they are selected.
-    """
+    """The metrics of a whole run that follow from its history: the rounds of the lowest loss and of
+    the highest accuracy, the mean client's training time up to that, the standard deviation of
+    changes of the accuracy between successive rounds, and how evenly clients are selected."""
     metrics: dict[str, float] = {}
     losses, accuracies = (history.metrics.get(name, ()) for name in ("test_loss", ACCURACY))
     if finite := [(value, round) for round, value in losses if np.isfinite(value)]:
@@ -237,15 +228,14 @@ def run_metrics(history: History, clients: int) -> dict[str, float]:
 
 
 def client_seconds(history: History) -> list[tuple[int, float]]:
-    """Pairs of a round and its seconds of training divided by the clients chosen, answered or
-    not."""
+    """Pairs of a round and its seconds of training by client chosen."""
     training = history.cost.get("seconds_training", [])
     return [(round, value / max(1, len(history.cohorts[round - 1]))) for round, value in training]
 
 
 def round_metrics(history: History) -> dict[str, list[tuple[int, float]]]:
-    """Metrics by round: the share of its time that was spent on selecting, evaluations for it
-    included, the mean client's training time, and how many tasks of several labels save."""
+    """Metrics by round: the share of its time for selecting, the mean client's training time, and
+    the share of tasks that tasks of several labels save."""
     costs = history.cost
     whole, labels = dict(costs.get("seconds", ())), dict(costs.get("client_steps", ()))
     selecting, tasks = costs.get("seconds_selecting", ()), history.metrics.get("tasks", ())
@@ -260,8 +250,7 @@ def round_metrics(history: History) -> dict[str, list[tuple[int, float]]]:
 
 
 def client_metrics(history: History, label_counts: np.ndarray) -> Arrays:
-    """Metrics by client: the diversity of its labels and, if any client was probed, the mean norm
-    of its probes, NaN without any."""
+    """Metrics by client: its labels' diversity and the mean norm of its probes, NaN without any."""
     held, entropies = (label_counts > 0).sum(axis=1), entropy_bits(label_counts)
     metrics = {"classes_held": held, "label_entropy": entropies}
     if history.pools:
@@ -271,9 +260,8 @@ def client_metrics(history: History, label_counts: np.ndarray) -> Arrays:
 
 
 def step_metrics(history: History, clients: int) -> tuple[Arrays, Arrays]:
-    """The means of a profiled run's loss, accuracy and seconds: by step within a client's work,
-    over all clients and rounds that took it, and by client, NaN for one that took no step. Both are
-    empty for a run that was not profiled."""
+    """The means of a profiled run's loss, accuracy and seconds by step within a client's work, and
+    by client, NaN for one that took no step; empty for a run that was not profiled."""
     if not history.profile:
         return {}, {}
     notes = dict(zip(PROFILE, np.concatenate(history.profile).T, strict=True))
@@ -296,9 +284,9 @@ def _shares(parts: np.ndarray, wholes: np.ndarray) -> np.ndarray:
 
 
 def class_metrics(label_counts: np.ndarray, classes: Arrays) -> tuple[Arrays, dict[str, float]]:
-    """By class the final model's accuracy on its test samples, NaN without any; and baselines that
-    need no model: the entropy of the test labels, the lowest loss of a constant prediction, and the
-    accuracy of always predicting the class that clients hold most of."""
+    """The final model's accuracy by class, NaN without test samples; and two baselines: the entropy
+    of the test labels, the lowest loss of a constant prediction, and the accuracy of always
+    predicting the class that clients hold most of."""
     if not classes:
         return {}, {}
     tested = classes["tested"]
@@ -325,13 +313,9 @@ def longest_gap(cohorts: list[np.ndarray], clients: int) -> int:
 
 
 def costs_to_baseline(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Rows that say whether each finished run reaches the accuracy of FedAvg's last ten rounds in
-    its setting and with its seed, and what it has cost by then.
-
-    A run that diverges, or never reaches it, counts with the highest cost of all runs of its
-    setting and seed, since cheap rounds that lead nowhere are no gain. Nothing is said of a setting
-    in which FedAvg has no result or diverges.
-    """
+    """Rows that say whether each finished run reaches the accuracy of FedAvg's last ten rounds with
+    its setting and seed, and what it has cost by then: one that never does has the highest cost of
+    all these runs. Nothing is said of a setting in which FedAvg has no result or diverges."""
     if "strategy" not in metrics:
         return metrics.iloc[:0]
     cells = value_per_cell(metrics, ACCURACY, "last-10").set_index("digest")

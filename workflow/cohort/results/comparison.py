@@ -1,8 +1,6 @@
-"""What a study can set for a table, and what the runs behind a figure or table say, worked out
-once: every result with its runs, the paper's value, and the difference from FedAvg.
-
-The comparison is written as JSON beside the drawing. Tables, pages and the command line only render
-it, so that they agree.
+"""What a study can set for a table, and what the runs behind a figure or table say: every result
+with its runs, the paper's value, and the difference from FedAvg. It is worked out once and written
+as JSON; tables, pages and the command line only render it.
 """
 
 from __future__ import annotations
@@ -46,13 +44,13 @@ FIX = "delete it and run snakemake again, which works it out anew"
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """A quantity by which runs are compared: the value of a metric `at` a round or range of rounds
-    of each run, by the labels that tell results apart.
+    """A quantity by which runs are compared: a metric `at` some rounds, by the labels that tell
+    results apart.
 
     `paper` names the items of the paper that hold its values: single ones, or the last points of
-    `curves`. `minus` maps values of a label to those whose results are subtracted. Results
-    `over_settings` have runs that differ in more than their seed, so that nothing is said of the
-    differences between them. Runs with a value of a label that is `left_out` do not count.
+    `curves`. `minus` maps values of a label to those whose results are subtracted. Runs of results
+    `over_settings` differ in more than their seed. Values of labels that are `left_out` do not
+    count.
     """
 
     metric: str
@@ -77,8 +75,8 @@ class Measure:
     def matches(
         self, file: str | Path, cells: Iterable[Cell], labels: Iterable[str]
     ) -> list[PaperMatch]:
-        """Match the paper's values in a file with each combination of the measure's labels: one
-        value, or those of a curve. `labels` are all that the cells have."""
+        """Match the paper's values, single ones or curves, with each combination of the measure's
+        labels. `labels` are all that the cells have."""
         values = read_paper(file, self.paper, self.shown_metric)
         at = "" if self.curves else str(self.at)
         return match_values(values, cells, self.labels, labels, at=at)
@@ -150,10 +148,7 @@ class Leaderboard(Item):
 @dataclass(frozen=True, kw_only=True)
 class Table(Item):
     """A table of means and deviations over seeds, by the labels of its rows and one of its columns.
-
-    With `client` among the rows it shows metrics of clients, those of the first seed only: the
-    client called 7 is another one for another seed.
-    """
+    With `client` among the rows it shows clients, of the first seed only."""
 
     name: ClassVar[str] = "table"
 
@@ -235,11 +230,9 @@ class Result:
     """The runs that share their labels, the paper's value for them, and how the two compare.
 
     `values` holds one value per run, in the metric's stored unit: a diverged run counts with the
-    worst value, an unfinished one not at all. `finished` counts the runs that ended; those of them
-    without a value will never have one. `best` marks results that cannot be separated from the
-    best, `verdict` says whether the paper agrees within the `margin`, or why that cannot be told,
-    `difference_interval` is that of the difference from the paper's value, and `against` is the
-    sample of differences from FedAvg seed by seed.
+    worst value, an unfinished one not at all. `finished` counts the runs that ended, with a value
+    or without. `best` marks what cannot be separated from the best, `verdict` says whether the
+    paper agrees within the `margin`, and `against` has the differences from FedAvg seed by seed.
     """
 
     labels: dict[str, str]
@@ -278,11 +271,8 @@ class Result:
     def measure(self) -> str:
         """The metric's title with its unit, and the rounds at which it was taken."""
         metric = METRICS[self.metric]
-        return (
-            metric.label
-            if metric.by == "client"
-            else f"{metric.label}, {series.at_in_words(self.at)}"
-        )
+        at = "" if metric.by == "client" else f", {series.at_in_words(self.at)}"
+        return metric.label + at
 
     @property
     def key(self) -> Key:
@@ -292,10 +282,7 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """All results of a figure or table, in the order in which they are shown.
-
-    Only a table that ranks strategies across settings has `standings`.
-    """
+    """All results of a figure or table in the order shown; of a leaderboard also `standings`."""
 
     labels: list[str]
     results: list[Result]
@@ -311,17 +298,16 @@ class Comparison:
 
     def by_measure(self) -> dict[str, list[Result]]:
         """The results of each measure, under its title."""
-        groups: defaultdict[str, list[Result]] = defaultdict(list)
+        groups: dict[str, list[Result]] = {}
         for result in self.results:
-            groups[result.measure].append(result)
-        return dict(groups)
+            groups.setdefault(result.measure, []).append(result)
+        return groups
 
 
 def compare(
     measures: Sequence[Measure], spec: Mapping[str, Any], metrics_file: str | Path
 ) -> Comparison:
-    """Compare the runs of a metrics file by each measure of a figure or table. Results have the
-    study's order of each label's values."""
+    """Compare the runs of a metrics file by each measure of a figure or table."""
     labels, names = list(measures[0].labels), Names.of(spec["look"])
     results: list[Result] = []
     for measure in measures:
@@ -380,8 +366,7 @@ def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
 def _with_paper(
     results: Sequence[Result], measure: Measure, cells: DataFrame, spec: Mapping[str, Any]
 ) -> list[Result]:
-    """The results with the paper's values, which for a curve are its last points, and, if it gets a
-    verdict, with their agreement."""
+    """The results with the paper's values, of curves the last points, and their agreement."""
     records, labels = cells.to_dict("records"), series.label_columns(cells)
     matches = measure.matches(spec["paper_values"], records, labels)
     papers = {tuple(match.labels.values()): match.values[-1] for match in matches if match.values}
@@ -406,28 +391,25 @@ def _with_paper(
 def _with_contrasts(results: Sequence[Result]) -> list[Result]:
     """The results, each with its differences from FedAvg's in the same setting if there is one. The
     setting is all labels that are not part of a strategy, as `selector.alpha` is."""
-    settings, bases = [], {}
-    for result in results:
-        labels = result.labels.items()
-        settings.append(tuple(it for it in labels if it[0] != "strategy" and "." not in it[0]))
-        if result.labels.get("strategy") == BASELINE:
-            bases[settings[-1]] = result.values
+
+    def setting(result: Result) -> Key:
+        apart = {name: value for name, value in result.labels.items() if "." not in name}
+        return tuple((apart | {STRATEGY: ""}).values())
+
+    bases = {setting(it): it.values for it in results if it.labels.get(STRATEGY) == BASELINE}
     compared = []
-    for result, setting in zip(results, settings, strict=True):
-        is_base = result.labels.get("strategy", BASELINE) == BASELINE
-        contrast = paired_differences(result.values, {} if is_base else bases.get(setting, {}))
+    for result in results:
+        is_base = result.labels.get(STRATEGY, BASELINE) == BASELINE
+        base = {} if is_base else bases.get(setting(result), {})
+        contrast = paired_differences(result.values, base)
         compared.append(replace(result, against=contrast if contrast.n else None))
     return compared
 
 
 def best_keys(results: Mapping[Key, Runs], labels: Sequence[str], better: str) -> set[Key]:
-    """The keys of the results with the best mean, and of those that 95 % intervals cannot separate
-    from it, among results that differ only in their strategy.
-
-    Results without strategies compete along their last label that is no condition: one data set is
-    not better than another. They are paired by seed; without two seeds in common they cannot be
-    separated. Fewer than five runs are too few for a verdict and take no part.
-    """
+    """The keys of the results with the best mean among those that differ only in their strategy, or
+    else in their last label that is no condition, and of those that cannot be separated from it,
+    paired by seed. Results of fewer than five runs take no part."""
     rivals = [label for label in labels if label not in CONDITIONS]
     if not better or not rivals:
         return set()

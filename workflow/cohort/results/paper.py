@@ -54,8 +54,8 @@ def doubts(texts: Iterable[str]) -> str:
 
 
 def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
-    """The file of the paper's values for a figure or table, None if its spec names none. Without a
-    file of curves, a figure of curves shows the single values that have a round."""
+    """The file of the paper's values for a figure or table, None if its spec names none; without a
+    file of curves that of single values."""
     if not spec.get("paper"):
         return None
     single, curves = paper_files(study)
@@ -70,8 +70,8 @@ def paper_files(study: str) -> tuple[Path, Path]:
 
 
 def read_paper(file: str | Path, items: str, metric: str) -> list[PaperValue]:
-    """Read the values of one metric of an item of the paper, or of several items (`Fig1, Fig2`).
-    Raise UserError for an item that the file does not hold."""
+    """Read the values of one metric of items of the paper (`Fig1, Fig2`). Raise UserError for an
+    item that the file does not hold."""
     return read_papers([Path(file)], items, metric)[0]
 
 
@@ -114,14 +114,11 @@ class PaperFile:
     def _parse(self, index: int) -> PaperValue:
         row, where = self.rows[index], f"{self.path}, line {index + 2}"
         if None in row or None in row.values():
-            raise UserError(
-                f"{where}: has {'more' if None in row else 'fewer'} columns than the header"
-            )
-        if row["source"] not in SOURCES:
-            raise UserError(
-                f"{where}: source is '{row['source']}', which is not known"
-                f"{suggest(row['source'], SOURCES)}"
-            )
+            amount = "more" if None in row else "fewer"
+            raise UserError(f"{where}: has {amount} columns than the header")
+        if (source := row["source"]) not in SOURCES:
+            near = suggest(source, SOURCES)
+            raise UserError(f"{where}: source is '{source}', which is not known{near}")
         numbers = {
             column: _number(row[column], column, where)
             for column in ("round", "value", "sd", RUNS)
@@ -189,12 +186,9 @@ def match_values(
     *,
     at: str = "",
 ) -> list[PaperMatch]:
-    """Group the cells by the labels `shown` and find the values that belong to each group.
-
-    A group gets one value where `at` is given, otherwise a curve, sorted by round. A value fits a
-    group if no label that all of the group's cells share contradicts it, shown or not: an
-    experiment with one model does not match the values of other models. Of the values that fit,
-    those of the most trusted source count. Raise UserError where two values fit.
+    """Group the cells by the labels `shown` and find the value of each group `at` some rounds, or
+    without `at` its curve. A value fits a group if no label that all of its cells share contradicts
+    it, shown or not. Those of the most trusted source count. Raise UserError where two values fit.
     """
     shown, labels = tuple(shown), tuple(labels)
     by_labels: defaultdict[Any, list[PaperValue]] = defaultdict(list)  # those of a curve together

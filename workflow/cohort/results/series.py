@@ -1,10 +1,8 @@
-"""An experiment's metrics: the files that hold them, and what figures, tables and the report need
-of them. `at` says at which rounds of a run a value is taken: a word, a round, or a range of rounds.
+"""An experiment's metrics: a tidy table with a row per cell, metric and round or client, and a row
+without a metric for each planned cell that has no result. It is a Parquet file; a JSON file beside
+it says what the runs are and has its checksum.
 
-The metrics are one tidy table with a row per cell, metric and round or client, and a row without a
-metric for each planned cell that has no result. It is a Parquet file; a JSON file beside it says
-what the runs are, and both are verified whenever either is read. Planning imports this module, so
-pandas is lazy.
+`at` says at which rounds of a run a value is taken: a word, a round, or a range of rounds.
 """
 
 from __future__ import annotations
@@ -68,8 +66,8 @@ ENDED_EARLY = 0.9
 def write_metrics(
     file: str | Path, metrics: DataFrame, experiment: Mapping[str, Any], sources: str = ""
 ) -> None:
-    """Write metrics to a Parquet file, and beside it as JSON the experiment, with the checksums of
-    both; `sources` is a hash of the files that the metrics were collected from."""
+    """Write metrics as Parquet, and beside it the experiment as JSON with its checksum; `sources`
+    is a hash of the files that the metrics were collected from."""
     with atomic_write(file) as temporary:
         metrics.to_parquet(temporary, index=False)
         checksum = sha256(temporary)
@@ -112,16 +110,15 @@ def _verified_bytes(file: Path) -> io.BytesIO:
 
 
 def restored_notes(files: Iterable[str | Path], *, by_others: bool = False) -> list[str]:
-    """A sentence for each release that runs behind these metrics files were restored from, or only
-    for those of others."""
+    """The `restored_sentences` on the runs behind these metrics files."""
     experiments = (read_experiment(Path(file).with_suffix(".json")) for file in files)
     cells = (cell for content in experiments for cell in content.get("cells", ()))
     return restored_sentences(cells, by_others=by_others)
 
 
 def restored_sentences(cells: Iterable[Mapping[str, Any]], *, by_others: bool = False) -> list[str]:
-    """A sentence for each release that some of these cells' runs were restored from, with their
-    strategies if it is not one of this repository's; or only for those of others."""
+    """A sentence for each release that some of these cells' runs were restored from, or only for
+    those that are not of this repository, which name the strategies."""
     finished = {cell["digest"]: cell for cell in cells if "settings" in cell}
     by_origin: dict[tuple[str, ...], list[str]] = {}
     for cell in finished.values():
@@ -163,11 +160,8 @@ def count_runs(metrics: DataFrame) -> RunCounts:
 
 
 def read_metric(file: str | Path, *metrics: str) -> DataFrame:
-    """Read the rows of these metrics, in a fixed order and with labels as text.
-
-    A cell that has none of the metrics keeps one other row, so that it still counts as planned. The
-    column `classes` says how many classes a cell's data have, as its label counts do.
-    """
+    """Read the rows of these metrics, in a fixed order, with labels as text and the number of
+    `classes` of each cell. A cell without any of them keeps one other row: it is planned."""
     everything = read_metrics(file)
     wanted, digests = everything["metric"].isin(metrics), everything["digest"]
     lacking = ~digests.isin(digests[wanted]) & ~digests.duplicated()
@@ -178,9 +172,8 @@ def read_metric(file: str | Path, *metrics: str) -> DataFrame:
         classes = counts.groupby("digest", observed=True)["label"].max() + 1
         frame = frame.assign(classes=frame["digest"].map(classes).astype(float))
     for label in label_columns(frame):
-        codes, values = frame[label].astype(object).factorize()
-        texts = [*map(label_text, values), NO_VALUE]  # the code of a missing value is -1
-        frame[label] = [texts[code] for code in codes]
+        texts = {value: label_text(value) for value in frame[label].dropna().unique()}
+        frame[label] = frame[label].astype(object).map(texts).fillna(NO_VALUE)
     return frame
 
 
@@ -215,18 +208,15 @@ def finite_rows(metrics: DataFrame, metric: str) -> DataFrame:
 def value_per_cell(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
     """One row per planned cell with its `value`, NaN if the cell has none.
 
-    `last` is the last evaluation, `last-10` the mean of the evaluations in the last ten rounds;
-    `max`, `min` and `mean` are over all evaluations. A round is the last evaluation up to it, a
-    range of rounds their mean; both scale with the run, and a run that ended early has no value.
-    Only finite values count. A diverged run counts with the worst value; an unfinished run has its
-    value so far: check `status`.
+    WORDS say what the words stand for. A round is the last evaluation up to it, a range of rounds
+    their mean; both scale with the run, and a run that ended early has no value. Only finite values
+    count. A diverged run has the worst value, an unfinished one its value so far: check `status`.
     """
     rows = finite_rows(metrics, metric)
     if rounds_of(at):
         shares = shares_of(rows)
         limits = {share: rounds_of(at, share) or (0, 0) for share in set(shares)}
-        first = shares.map({share: limits[share][0] for share in limits})
-        last = shares.map({share: limits[share][1] for share in limits})
+        first, last = (shares.map(lambda share, end=end: limits[share][end]) for end in (0, 1))
         reached = rows.groupby("digest")["round"].transform("max") >= ENDED_EARLY * last
         inside = rows[reached & (rows["round"] >= first) & (rows["round"] <= last)]
         runs = inside.sort_values("round").groupby("digest")["value"]
@@ -250,9 +240,9 @@ def chance_level(metrics: DataFrame) -> Series:
 
 
 def _worst_value(cells: DataFrame, metrics: DataFrame, metric: str) -> Series:
-    """The value that a diverged cell counts with: for an accuracy chance level, or the lowest of
-    the finished runs on its data set if that is lower; for a loss the largest on its data set; as
-    measured for what does not depend on the model."""
+    """The value that a diverged cell counts with: for an accuracy the lowest of the finished runs
+    on its data set, chance level at most; for a loss the largest on its data set; else as
+    measured."""
     datasets = cells["dataset"] if "dataset" in cells else pd.Series("", cells.index)
     if metric.endswith("accuracy") and metric != NO_MODEL:
         chance = cells["digest"].map(chance_level(metrics)).astype(float)
@@ -272,8 +262,8 @@ def shares_of(metrics: DataFrame) -> Series:
 
 
 def values_by_client(metrics: DataFrame, metric: str) -> DataFrame:
-    """One row per client with its `value`, and its number as the label `client`, of the runs with
-    the lowest seed of each setting only, because the clients of other seeds are others."""
+    """One row per client, with its number as the label `client`, of the lowest seed of each setting
+    only: other seeds have other clients."""
     rows, labels = finite_rows(metrics, metric), label_columns(metrics)
     seeds, settings = rows["seed"].astype(int), [rows[name] for name in labels if name != "seed"]
     rows = rows[seeds == seeds.groupby(settings).transform("min")]
@@ -283,9 +273,8 @@ def values_by_client(metrics: DataFrame, metric: str) -> DataFrame:
 
 
 def subtract_partners(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> DataFrame:
-    """Subtract the value of its partner, which has the same seed and all other labels in common,
-    from that of each cell whose label value `minus` names (`{strategy: {loss: fedavg}}`), NaN
-    without a partner; drop the other cells."""
+    """The cells whose label value `minus` names (`{strategy: {loss: fedavg}}`), less the value of
+    the partner with the same seed and other labels; NaN without a partner."""
     ((label, bases),) = minus.items()
     others = [name for name in label_columns(cells) if name != label]
     ends = {"value": "base", "diverged": "base_diverged", "finished": "base_finished"}
@@ -311,11 +300,8 @@ def label_text(value: Any) -> str:
 
 
 def rounds_of(at: int | str, share: float = 1.0) -> tuple[int, int] | None:
-    """The first and the last round of an `at`, a round or a range of rounds; None for a word.
-
-    In a run of a share of its full rounds, ten rounds become this share of ten, one at least. A
-    single round begins at 1, because the last evaluation up to it counts.
-    """
+    """The first and the last round of an `at`, in a run of this share of its full rounds; None for
+    a word. A single round begins at 1, because the last evaluation up to it counts."""
     text = str(at)
     if text.isdigit():
         return 1, max(1, round(int(text) * share))
@@ -343,8 +329,8 @@ def at_in_words(at: int | str) -> str:
 
 
 def check_at(at: int | str, rounds: int, owner: str) -> None:
-    """Raise UserError if `at` is a range that runs backwards, or if the runs of `owner`, which have
-    this many rounds, end before it."""
+    """Raise UserError if `at` is a range that runs backwards, or if the runs of `owner` end, after
+    so many rounds, before it."""
     limits = rounds_of(at)
     first, _, last = str(at).partition("-")
     if first.isdigit() and last.isdigit() and int(first) > int(last):

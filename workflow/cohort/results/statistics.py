@@ -1,17 +1,12 @@
-"""Statistics of results: intervals of means by Student's t, exact sign tests, Holm's correction for
-several of them, and whether our runs agree with the number that a paper prints; and strategies
-compared across settings by interquartile means, win rates and standings.
+"""Intervals of means by Student's t, sign tests, Holm's correction, and whether our runs agree with
+a printed number; strategies compared across settings.
 
 A setting is everything about a run but its strategy and seed. As in rliable (Agarwal et al., 2021)
-the bootstrap is stratified: each resample draws seeds within each setting, and the settings stay.
-It is also paired: what it draws it draws for all strategies, whose runs of a seed share shards and
-initial weights. Intervals thus say what other seeds would change, not what other settings would.
+the bootstrap draws seeds within each setting, so its intervals say what other seeds would change,
+not what other settings would. It is paired: it draws the same seeds for all strategies.
 
-Standings are those that Demšar (2006) proposes: strategies are ranked within each setting by their
-means over seeds, Friedman's test asks whether they differ at all, and Nemenyi's, which holds for
-all pairs together, which ones do. Settings are the units there, not seeds.
-
-Planning imports this module, so pandas and scipy are lazy.
+Standings are Demšar's (2006), with settings as units: ranks within each setting by means over
+seeds, Friedman's test of any difference, and Nemenyi's of all pairs together.
 """
 
 from __future__ import annotations
@@ -31,10 +26,11 @@ from cohort.results.names import BASELINE, METRICS, Names, listed, word
 from cohort.results.series import label_columns, label_text, value_per_cell
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pandas import DataFrame
     from scipy import special, stats
 else:
-    special, stats = lazy("scipy.special"), lazy("scipy.stats")
+    pd, special, stats = lazy("pandas"), lazy("scipy.special"), lazy("scipy.stats")
 
 ALPHA = 0.05
 LEAST_SEEDS = 3  # fewer say nothing
@@ -56,8 +52,7 @@ WITHOUT_HELP = "labels with the value, or the values, whose runs do not count: {
 
 @dataclass(frozen=True)
 class Sample:
-    """The mean and the standard deviation (with n - 1) of n values, one per run or per pair, and
-    how many of them are above and below 0."""
+    """Mean and standard deviation (with n - 1) of n values; how many are above and below 0."""
 
     unit: ClassVar[str] = "seeds"  # what the values are of
 
@@ -130,9 +125,8 @@ class Sample:
 
 @dataclass(frozen=True)
 class SignedRanks(Sample):
-    """One difference per setting. Two tests ask whether their center is above 0: Wilcoxon's signed
-    ranks, exact with ties too, which suppose that differences lie symmetrically, and signs, which
-    suppose nothing. `interval` has those centers that not both tests reject."""
+    """One difference per setting. Whether their center is above 0 is asked by Wilcoxon's signed
+    ranks, exact with ties too, and by signs, which suppose no symmetry; both must say so."""
 
     unit: ClassVar[str] = "settings"
 
@@ -156,8 +150,8 @@ class SignedRanks(Sample):
         return max(float(by_ranks), self._sign_test())
 
     def interval(self, level: float = ALPHA) -> tuple[float, float]:
-        """The interval of the center: the wider ends of those of the signed-rank test, over means
-        of two differences each, and of the sign test, over the differences themselves."""
+        """The interval of the center: the wider ends of the signed-rank test's, over means of two
+        differences each, and of the sign test's, over the differences themselves."""
         array = np.array(self.values)
         means = (array[:, None] + array)[np.triu_indices(self.n)] / 2
         ends = []
@@ -183,12 +177,8 @@ def paired_differences(ours: Mapping[str, float], theirs: Mapping[str, float]) -
 
 
 def holm_levels(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
-    """The level at which Holm's procedure tests each hypothesis, so that all decisions together
-    are wrong with a probability of at most `alpha`.
-
-    A hypothesis is rejected if its p-value is at most its level: an interval of confidence
-    1 - level around its mean then lies on one side of 0.
-    """
+    """The level at which Holm's procedure tests each hypothesis, so that a wrong rejection has at
+    most the probability `alpha`. Rejected are those whose p-value is at most their level."""
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     levels, last = [alpha] * len(p_values), 0.0  # the level of the first that is not rejected
     for rank, index in enumerate(order):
@@ -200,8 +190,7 @@ def holm_levels(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
 
 def margin_of(printed: float, unit: str) -> float:
     """The largest difference from a printed accuracy, or difference of accuracies, that agrees: two
-    points, but at most half of the distance from the number to the nearer end of its scale. Where a
-    paper prints 1 % of errors, 2 % are not the same result."""
+    points, but at most half of the distance to the nearer end of its scale."""
     lowest = 0.0 if unit == "%" else -1.0
     return min(POINTS, (printed - lowest) / 2, (1 - printed) / 2)
 
@@ -209,12 +198,11 @@ def margin_of(printed: float, unit: str) -> float:
 def agreement(
     ours: Sequence[float], paper: float, sd: float | None = None, runs: int = 1, *, margin: float
 ) -> tuple[tuple[float, float] | None, Verdict | None]:
-    """Compare our runs with the mean that a paper prints, of so many runs with this deviation if it
-    prints that too; all numbers, the margin too, share a unit. Return the 95 % interval of the
-    difference and the verdict; a single run, or one without a finite difference, has neither.
+    """The 95 % interval of the difference between our mean and the one that a paper prints of so
+    many runs, with their deviation if it says so, and the verdict; None without a finite one.
 
-    They agree if the 90 % interval of the difference lies within the margin (two one-sided tests),
-    differ if the 95 % interval lies outside it, and otherwise our runs cannot tell.
+    They agree if the 90 % interval lies within the margin (two one-sided tests), differ if the 95 %
+    interval lies outside it, and otherwise our runs cannot tell.
     """
     sample = Sample.of(ours)
     difference = sample.mean - paper
@@ -235,11 +223,10 @@ def agreement(
 def _standard_error(ours: Sample, sd: float | None, runs: int) -> tuple[float, float]:
     """The standard error of our mean less the paper's, and its degrees of freedom.
 
-    The degrees of freedom are Welch's, but never more than ours alone: Welch's is too generous to
-    two or three runs beside ten. The paper's own error counts if it rests on three runs and our
-    seeds do not contradict it: papers print deviations over the last rounds of a run, or 0.00, and
-    an F test asks whether ours is so much larger that theirs is not of the same kind. Otherwise it
-    is at least as large as ours, run by run and as a whole.
+    The degrees of freedom are Welch's, but never more than ours alone. The paper's own error counts
+    if it rests on three runs and an F test does not find ours larger: papers print deviations over
+    the last rounds of a run, or 0.00. Otherwise it is at least as large as ours, run by run and as
+    a whole.
     """
     own, printed = ours.sd**2 / ours.n, (sd or 0.0) ** 2 / max(runs, 1)
     is_believed = sd is not None and runs >= LEAST_SEEDS
@@ -286,16 +273,13 @@ class Scores:
     def of(cls, table: DataFrame, better: str = "high") -> Scores:
         """Arrange the scores of a table with the columns strategy, setting, seed and value;
         strategies and settings keep the order of their first rows."""
-        strategies, settings = (tuple(table[name].unique()) for name in ("strategy", "setting"))
-        index = ["setting", "seed"]
-        runs = table.pivot(index=index, columns="strategy", values="value")  # raises for duplicates
-        runs = runs.reindex(columns=list(strategies)).dropna()
-        common = set(runs.index.get_level_values("setting"))
-        shared = tuple(setting for setting in settings if setting in common)
-        positions = np.array([shared.index(setting) for setting, _ in runs.index], dtype=int)
-        order = np.argsort(positions, kind="stable")
+        strategies, settings = table["strategy"].unique(), list(table["setting"].unique())
+        runs = table.pivot(index=["setting", "seed"], columns="strategy", values="value")
+        runs = runs[list(strategies)].dropna().reset_index("setting")  # pivot raises for duplicates
+        runs = runs.sort_values("setting", key=lambda it: it.map(settings.index), kind="stable")
+        shared, positions = pd.factorize(runs.pop("setting"))[::-1]
         values = runs.to_numpy(dtype=float).T.round(DIGITS)
-        return cls(strategies, shared, values[:, order], positions[order], better)
+        return cls(tuple(strategies), tuple(shared), values, positions, better)
 
     @property
     def seeds(self) -> np.ndarray:
@@ -310,11 +294,8 @@ class Scores:
     @cached_property
     def resampled(self) -> np.ndarray | None:
         """The weights of the runs in each bootstrap resample of the seeds, a row for each; None
-        where a setting has a single seed, which tells nothing of other seeds.
-
-        Of n seeds a resample draws n - 1: with n it would understate the variance by a factor of (n
-        - 1) / n, which is a third at three seeds.
-        """
+        where a setting has a single seed. Of n seeds a resample draws n - 1: n would understate the
+        variance by a factor of (n - 1) / n."""
         if not len(self.settings) or self.seeds.min() < 2:
             return None
         rng = np.random.default_rng(0)
@@ -324,8 +305,8 @@ class Scores:
         return np.hstack(blocks) / len(self.settings)
 
     def estimate(self, statistic: Callable[[np.ndarray], np.ndarray]) -> Estimate:
-        """The estimate by a statistic that gives a number for each row of weights of the runs, in
-        which settings count alike, however many seeds they have."""
+        """The estimate by a statistic that gives a number for each row of weights of the runs;
+        settings count alike, however many seeds they have."""
         weights = 1 / (len(self.settings) * self.seeds[self.positions])
         draws = None if self.resampled is None else statistic(self.resampled)
         return Estimate.of(float(statistic(weights[None])[0]), draws)
@@ -371,9 +352,8 @@ def check_settings(
 def runs_by_setting(
     metrics: DataFrame, metric: str, at: int | str, shown: Sequence[str]
 ) -> DataFrame:
-    """The runs that are done or diverged and have a value, one row each, with the columns value,
-    `setting` (the values of all labels in which the runs differ but for the `shown` ones and the
-    seed) and `apart` (the names of these labels)."""
+    """The runs that have ended with a value, one row each, with the columns value, `setting` (the
+    values of all labels that vary but the `shown` ones and the seed) and `apart` (their names)."""
     cells = value_per_cell(metrics, metric, at)
     labels = [
         label
@@ -405,10 +385,8 @@ def interquartile_means(scores: Scores) -> dict[str, Estimate]:
 
 
 def _interquartile_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The weighted mean of the middle half of the values, for each row of weights that add up to 1.
-
-    Of a value at a quartile only the part inside counts.
-    """
+    """The weighted mean of the middle half of the values, for each row of weights that add up to 1;
+    of a value at a quartile only the part inside counts."""
     order = np.argsort(values, kind="stable")
     ends = np.cumsum(weights[:, order], axis=1)
     inside = np.diff(np.clip(ends, *QUARTILES), prepend=QUARTILES[0], axis=1)
@@ -416,8 +394,8 @@ def _interquartile_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def rates_ahead_of(baseline: str, scores: Scores) -> dict[str, Estimate]:
-    """How often each other strategy is ahead of a baseline: the share of seeds, where a tie is half
-    a win, averaged over settings. Without the baseline there are no rates."""
+    """The share of seeds in which each other strategy is ahead of a baseline, a tie half, averaged
+    over settings; empty without the baseline."""
     if baseline not in scores.strategies:
         return {}
     sign = 1 if scores.better == "high" else -1
@@ -431,12 +409,10 @@ def rates_ahead_of(baseline: str, scores: Scores) -> dict[str, Estimate]:
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """A strategy among all others: its `rank` by the mean rank over settings, with the interval of
-    the rank over seeds; the interquartile mean of its runs; how often it is `ahead` of FedAvg, and
-    its `difference` from it in each seed, averaged over settings.
+    """A strategy among all others: its `rank` by the mean rank over settings; the interquartile
+    mean of its runs; how often it is `ahead` of FedAvg, and its mean `difference` from it.
 
-    `leads` says that Nemenyi's test does not tell it apart from the first; of too few strategies or
-    settings for that test nobody leads.
+    `leads`: Nemenyi's test does not tell it apart from the first; too few to test have no leader.
     """
 
     strategy: str
@@ -450,9 +426,9 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True)
 class Standings:
-    """The standings of all strategies, the best first, and what their ranks rest on: `settings`
-    that differ in `apart`, with so many `runs` of each strategy; `left_out` are runs of seeds that
-    not all strategies have. `p_value` is Friedman's; None if there are too few to test."""
+    """The standings of all strategies, the best first, over `settings` that differ in `apart`, by
+    so many `runs` of each; `left_out` are runs of seeds that not all strategies have. `p_value` is
+    Friedman's; None if there are too few to test."""
 
     entries: list[Standing]
     settings: int
@@ -485,17 +461,18 @@ def standings_of(scores: Scores, runs: DataFrame) -> Standings:
         means, rates = interquartile_means(scores), rates_ahead_of(BASELINE, scores)
         differences = _differences(runs[runs["setting"].isin(scores.settings)])
         positions, leading = _positions(mean_ranks), leaders(scores)
-        for row, strategy in enumerate(scores.strategies):
-            standing = Standing(
-                strategy=strategy,
+        entries = [
+            Standing(
+                strategy=name,
                 rank=Estimate.of(float(positions[row]), None if draws is None else draws[:, row]),
                 mean_rank=float(mean_ranks[row]),
-                score=means[strategy],
-                ahead=rates.get(strategy),
-                leads=strategy in leading,
-                difference=differences.get(strategy),
+                score=means[name],
+                ahead=rates.get(name),
+                leads=name in leading,
+                difference=differences.get(name),
             )
-            entries.append(standing)
+            for row, name in enumerate(scores.strategies)
+        ]
     return Standings(
         entries=sorted(entries, key=lambda entry: entry.rank.value),
         settings=len(scores.settings),
@@ -534,18 +511,17 @@ def critical_difference(strategies: int, settings: int) -> float:
 
 
 def _differences(runs: DataFrame) -> dict[str, Estimate]:
-    """The mean difference of each other strategy from FedAvg over the seeds that all strategies
-    have in all settings, for each of which it is averaged over settings."""
+    """The mean difference of each other strategy from FedAvg, averaged over settings, over the
+    seeds that all strategies have in all settings."""
     table = runs.pivot(index="seed", columns=["strategy", "setting"], values="value").dropna()
     means = table.T.groupby(level="strategy").mean().T
     if BASELINE not in means or means.empty:
         return {}
-    differences = means.drop(columns=BASELINE).sub(means[BASELINE], axis=0)
-    samples = {str(name): Sample.of(values.to_numpy()) for name, values in differences.items()}
-    return {
-        name: Estimate(sample.mean, sample.interval() if sample.n > 1 else None)
-        for name, sample in samples.items()
-    }
+    estimates = {}
+    for name in means.columns.drop(BASELINE):
+        sample = Sample.of((means[name] - means[BASELINE]).to_numpy())
+        estimates[name] = Estimate(sample.mean, sample.interval() if sample.n > 1 else None)
+    return estimates
 
 
 def _mean_ranks(means: np.ndarray, scores: Scores) -> np.ndarray:

@@ -1,5 +1,5 @@
-"""The base of every kind of claim: a sentence of a paper as comparisons of numbers; and the cells
-that claims compare: a study's experiments, with the seeds of a cell as one point."""
+"""The base of every kind of claim, a sentence of a paper as comparisons of numbers, and the cells
+that claims compare, with all seeds of a cell as one point."""
 
 import re
 from collections import defaultdict
@@ -37,8 +37,8 @@ MARGIN_HELP = "by more than this, in the unit as shown; a negative one is a tole
 class Point:
     """Cells that differ in their seed only; `called` are the labels that name the point.
 
-    `metric` and `at` say what is compared; where empty, the claim's own apply. `seeds` is their
-    number, and `rounds` how long they are (0: not said), at full scale.
+    Where `metric` and `at` are empty, the claim's own apply. `seeds` is their number, and `rounds`
+    how long they are (0: not said), at full scale.
     """
 
     experiment: str
@@ -64,8 +64,8 @@ class Comparison:
     way: str = ""
 
     def at(self, label: str, values: Sequence[str]) -> Self:
-        """A comparison of only the points with these values of a label, in this order. Raise
-        UserError if there is no such point."""
+        """A comparison of only the points with these values of a label, in this order; UserError
+        if there is none."""
         points = {point.labels[label]: point for point in self.points}
         if missing := [value for value in values if value not in points]:
             shared = set.intersection(*(set(point.labels.items()) for point in self.points))
@@ -78,8 +78,8 @@ class Comparison:
 
 
 class Matrix:
-    """Finds the cells of a study's experiments at full scale that a claim compares, by their labels
-    as text; it is made of each experiment's axes and cells."""
+    """Finds the cells that a claim compares by their labels as text; it is made of each
+    experiment's axes and cells at full scale."""
 
     def __init__(
         self, experiments: Mapping[str, tuple[Mapping[str, list[Any]], Iterable[Given]]]
@@ -106,11 +106,8 @@ class Matrix:
             ]
 
     def sweeps(self, experiment: str, given: Given, along: str) -> list[Comparison]:
-        """The cells along the label `along` in the order of its axis: one comparison for each
-        combination of the other labels.
-
-        A label that varies together with `along`, such as rounds paired with J, is not held fixed.
-        """
+        """The cells along a label in the order of its axis: one comparison for each combination of
+        the other labels but those that vary together with it, such as rounds paired with J."""
         points = self._select(experiment, given)
         order = self._axis(experiment, along, "along is").index
         values = _count_distinct([along], points)
@@ -123,11 +120,13 @@ class Matrix:
         for point in points:
             sweeps[_values(apart, point)].append(replace(point, called=[along]))
         names = _fewest_labels(apart, [sweep[0] for sweep in sweeps.values()])
-        comparisons = []
-        for sweep in sweeps.values():
-            points = sorted(sweep, key=lambda point: order(point.labels[along]))
-            comparisons.append(Comparison(points, {name: sweep[0].labels[name] for name in names}))
-        return comparisons
+        return [
+            Comparison(
+                sorted(sweep, key=lambda point: order(point.labels[along])),
+                dict(zip(names, _values(names, sweep[0]), strict=True)),
+            )
+            for sweep in sweeps.values()
+        ]
 
     def points(self, experiment: str, given: Given) -> list[Point]:
         """One point per combination of values in `given`; UserError if they leave a choice."""
@@ -234,8 +233,7 @@ class Claim(Component):
         """Raise UserError when the fields contradict each other."""
 
     def planned_comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """The comparisons that the claim makes between planned cells, as `comparisons` gives them,
-        each point with its metric and `at` filled in."""
+        """The claim's `comparisons`, each point with its metric and `at` filled in."""
         planned = []
         for comparison, at in product(self.comparisons(matrix), self._ats()):
             points = [
@@ -252,24 +250,19 @@ class Claim(Component):
             return [self.at]
         limits = None if str(self.at).isdigit() else series.rounds_of(self.at)
         if limits is None or (limits[1] - limits[0] + 1) % self.buckets:
-            raise UserError(
-                f"at is '{self.at}', but must be a range of rounds that buckets of {self.buckets} "
-                "fill, such as 1-100"
-            )
+            wanted = f"a range of rounds that buckets of {self.buckets} fill, such as 1-100"
+            raise UserError(f"at is '{self.at}', but must be {wanted}")
         begins = range(limits[0], limits[1] + 1, self.buckets)
         return [f"{begin}-{begin + self.buckets - 1}" for begin in begins]
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """The comparisons to make, their points without metric and `at`. Raise UserError if the
-        study has no such cells."""
+        """The comparisons to make; UserError if the study has no such cells."""
         raise NotImplementedError
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """The clauses of a comparison: lists of differences between the values of its points, in
-        the unit as shown. It holds if in every clause at least one difference is above 0.
-
-        Values are single numbers, or arrays with an entry for each seed.
-        """
+        the unit as shown. It holds if in every clause at least one difference is above 0. Values
+        are single numbers, or arrays with an entry for each seed."""
         raise NotImplementedError
 
     def side(self, comparison: Comparison, values: Sequence[float]) -> int:
@@ -349,11 +342,8 @@ class ClaimAlong(Claim):
         sweeps = self.sweeps(matrix)
         for sweep in sweeps:
             if len(sweep.points) < 2:
-                raise UserError(
-                    f"there is nothing to compare with {self.along} "
-                    f"{sweep.points[0].labels[self.along]} of {self.experiment}; "
-                    "let given leave more"
-                )
+                alone = f"{self.along} {sweep.points[0].labels[self.along]} of {self.experiment}"
+                raise UserError(f"there is nothing to compare with {alone}; let given leave more")
         return sweeps
 
     def checked(self, matrix: Matrix, values: Sequence[Any], where: str) -> list[str]:
@@ -372,8 +362,8 @@ class ClaimAlong(Claim):
 
 
 def above(first: Number, second: Number, margin: float = 0.0) -> Number:
-    """By how much the first value exceeds the second beyond the margin, seed by seed for arrays; a
-    tie is 0 less the margin, and passes with one of -TIE."""
+    """By how much the first value exceeds the second beyond the margin, of which one of -TIE lets a
+    tie pass; seed by seed for arrays."""
     apart = np.where(first == second, 0.0, first - second)  # never is as late as never
     return np.round(apart - margin, 9)
 

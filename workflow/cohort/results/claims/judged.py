@@ -1,5 +1,4 @@
-"""Judges the claims of a study, by our runs and by the paper's own values; writes, reads and lays
-out the verdicts.
+"""Judges the claims of a study by our runs and by the paper's own values.
 
 A comparison is a list of clauses, all of which must be true; a clause is true if one of its
 contrasts, a difference seed by seed, is above 0. Held is an intersection-union test: each clause is
@@ -86,8 +85,8 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Difference:
-    """By how much a comparison exceeds what its claim asks, the bounds of this difference, and in
-    how many seeds it is above 0; a claim about every run has only the last."""
+    """By how much a comparison exceeds what its claim asks, with bounds, and in how many seeds; a
+    claim about every run has only the last."""
 
     seeds: str
     mean: str = ""
@@ -96,15 +95,15 @@ class Difference:
 
     @property
     def text(self) -> str:
-        """The difference with its bounds, and the number of seeds, in one text."""
+        """All of it as one text."""
         return f"{self.mean}, {self.low} to {self.high}, {self.seeds}" if self.mean else self.seeds
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The verdict on one comparison, by our runs or by the paper's values, and the numbers behind
-    it: those of each point, and `shown`, which puts them in relation; `text` says all. Without a
-    value for each point that it needs, a comparison has neither verdict nor relation."""
+    """The verdict on one comparison by our runs or by the paper's values, the numbers of each
+    point, and `shown`, which puts them in relation; `text` says all. Where a value is missing there
+    are only the numbers."""
 
     numbers: list[Numbers]
     opening: str = ""
@@ -126,8 +125,8 @@ class NamedPoint:
 
 @dataclass(frozen=True)
 class JudgedComparison:
-    """A comparison of a claim: what tells it from the others, its points, and the evidence by the
-    paper's values (side `paper`) and by our runs (side `ours`)."""
+    """A comparison of a claim, and the evidence by the paper's values (side `paper`) and by our
+    runs (`ours`); its name tells it from the claim's others."""
 
     name: str
     points: list[NamedPoint]
@@ -136,8 +135,8 @@ class JudgedComparison:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedClaim:
-    """A claim with its verdicts, by our runs (`measured`) and by the paper's own values, and the
-    evidence for them: as text, and comparison by comparison."""
+    """A claim with its verdicts by our runs (`measured`) and by the paper's own values, and the
+    evidence as text and comparison by comparison."""
 
     claim: str
     says: str
@@ -159,8 +158,7 @@ class JudgedClaim:
 
 
 class Judgment(NamedTuple):
-    """The verdict on a claim, by our runs or by the paper's values, with the evidence of each
-    comparison; `gap` says what is missing for a verdict."""
+    """The verdict on a claim by our runs or by the paper's values; `gap` says what it lacks."""
 
     verdict: str
     comparisons: Sequence[Evidence]
@@ -176,15 +174,13 @@ class Judgment(NamedTuple):
             opening += f"{hold} of {len(shown)} hold: "
         lines = []
         for part in shown:
-            name = part.name if len(self.comparisons) > 1 else ""
-            mark = MARKS.get(part.verdict, "")
-            lines.append(f"{mark}{' ' if mark else ''}{name}{': ' if name else ''}{part.text}")
+            name = f"{part.name}:" if part.name and len(self.comparisons) > 1 else ""
+            lines.append(" ".join(filter(None, [MARKS.get(part.verdict), name, part.text])))
         return "; ".join(filter(None, [opening + "; ".join(lines), self.gap]))
 
 
 def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None:
-    """Judge the claims of `spec` and write them to each output (.csv, .md, .tex, or .json with
-    every comparison and its numbers)."""
+    """Judge the claims of `spec` and write them to each output: .csv, .md, .tex or .json."""
     claims = judged_claims(spec)
     table = pd.DataFrame(list(map(vars, claims)))
     table = table.drop(columns=["comparisons", "gap", "paper_gap"])
@@ -222,10 +218,8 @@ def _judged_claim(
     comparisons = from_json(list[Comparison], entry["comparisons"])
     points = [point for comparison in comparisons for point in comparison.points]
     printed = with_values(comparisons, values.paper_values(points, spec["study"], claim.paper))
-    measured = [
-        (_at_scale(comparison, shares), measured)
-        for comparison, measured in with_values(comparisons, values.measured_values(points, read))
-    ]
+    planned = [_at_scale(comparison, shares) for comparison in comparisons]
+    measured = with_values(planned, values.measured_values(points, read))
     papers = judge_paper(claim, printed, names)
     is_judged = spec["scale"] == series.FULL or not spec.get("reproduces", True)
     runs = judge_runs(scaled, measured, names, is_judged=is_judged)
@@ -244,8 +238,7 @@ def _judged_claim(
     once, _ = _values_once(scaled, measured, names)
     return JudgedClaim(
         **{"claim": name, "says": claim.says, "where": claim.where, "kind": claim.name},
-        metric=claim.metric,
-        at=scaled.at,
+        **{"metric": claim.metric, "at": scaled.at},
         **{"measured": runs.verdict, "measured_evidence": runs.evidence},
         **{"paper": papers.verdict, "paper_evidence": papers.evidence},
         n=sum(value.n for value in once),
@@ -306,8 +299,7 @@ def judge_runs(
 
 
 def judge_paper(claim: Claim, valued: Sequence[Valued], names: Names) -> Judgment:
-    """Judge a claim on the paper's own values, single ones without an interval, if enough: a
-    comparison may do without the points that have none."""
+    """Judge a claim on the paper's own single values; some kinds do without missing ones."""
     evidence = []
     for comparison, own in valued:
         complete = [value.is_complete for value in own]
@@ -342,7 +334,7 @@ def decide(
 def _decided(
     clauses: Clauses, refutations: Sequence[tuple[float, float]], every_run: bool
 ) -> tuple[str, Bounded | None]:
-    """The verdict by the clauses and, of each, the p-value and the level at which it is refuted."""
+    """The verdict by the clauses and, of each, p-value and level of its refutation."""
     contrasts = list(chain.from_iterable(clauses))
     bests = [max(clause, key=_strength) for clause in clauses]
     confirmations = [len(clause) * min(map(Sample.p_above, clause)) for clause in clauses]
@@ -389,8 +381,8 @@ def _evidence(
     deciding: Bounded | None = None,
     part: Comparison | None = None,
 ) -> Evidence:
-    """The evidence of a comparison with the values of its points. `part` is the part of it that can
-    be judged; by default the whole if all values are complete, else nothing."""
+    """The evidence of a comparison with the values of its points. `part` is what of it can be
+    judged; by default the whole if all values are complete, else nothing."""
     numbers = [_numbers(claim, value) for value in own]
     complete = [value.value for value in own if value.is_complete]
     part = comparison if part is None and len(complete) == len(own) else part
@@ -430,8 +422,8 @@ def _numbers(claim: Claim, value: Value) -> Numbers:
 
 
 def _remarks(claim: Claim, comparison: Comparison, own: Sequence[Value], names: Names) -> str:
-    """Text for the evidence: how many runs of each point did not reach the threshold, diverged, or
-    ended at chance level, and to how many rounds means are restricted."""
+    """Text for the evidence: the runs of each point that count for little, and to how many rounds
+    means are restricted."""
     text, is_cut = "", False
     for point, value in zip(comparison.points, own, strict=True):
         if value.n > 1:
@@ -449,8 +441,8 @@ def _remarks(claim: Claim, comparison: Comparison, own: Sequence[Value], names: 
 
 
 def _values_once(claim: Claim, valued: Sequence[Valued], names: Names) -> tuple[list[Value], str]:
-    """The value of each point, once: if comparisons disagree on it, that of fewest runs; and the
-    names of the points without a complete value, or of the first of them, as text."""
+    """The value of each point once, that of fewest runs where comparisons disagree, and the names
+    of the first points without a complete value."""
     once: dict[tuple[str, ...], Value] = {}
     missing: dict[tuple[str, ...], str] = {}
     for comparison, own in valued:
@@ -469,15 +461,13 @@ def comparison_name(comparison: Comparison, names: Names) -> str:
 
 
 def read_judged(file: str | Path) -> list[JudgedClaim]:
-    """Read claims that `write_judged` wrote as JSON. Raise UserError for a missing or damaged
-    file."""
-    claims = read_sealed(file, "judged claims", FIX)["claims"]
-    return [from_json(JudgedClaim, claim) for claim in claims]
+    """Read claims as `write_judged` writes them. Raise UserError for a missing or damaged file."""
+    return from_json(list[JudgedClaim], read_sealed(file, "judged claims", FIX)["claims"])
 
 
 def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:
-    """Lay out claims as a table, a row each: sentence, where the paper says it, and the verdicts on
-    our runs and, if there are any, on the paper's values, each with its evidence."""
+    """Lay out claims as a table, a row each: sentence, where the paper says it, and the verdicts by
+    our runs and by the paper's values, if it has any, each with its evidence."""
     has_paper = any(claim.paper != NO_PAPER for claim in claims)
     columns = ["Measured", "The paper's own numbers say"] if has_paper else ["Measured"]
     layout = Layout(["Claim", "Where"], columns, prose=True)

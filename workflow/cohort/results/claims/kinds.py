@@ -82,10 +82,8 @@ class Best(base.ClaimAlong):
 
 @dataclass(frozen=True, kw_only=True)
 class Order(base.ClaimAlong):
-    """The metric falls (or rises) from each value of `along` to the next.
-
-    The claim is about each combination of the other labels.
-    """
+    """The metric falls (or rises) from each value of `along` to the next, for each combination of
+    the other labels."""
 
     name: ClassVar[str] = "order"
     fewest = 2
@@ -113,10 +111,8 @@ class Order(base.ClaimAlong):
 @dataclass(frozen=True, kw_only=True)
 class Range(base.ClaimAlong):
     """The metric is above a number, below one, or in the range `between`; or its values along a
-    label lie at most `within`, or more than `beyond`, apart.
-
-    The claim is about each combination of the other labels; without `along` about each setting.
-    """
+    label lie at most `within`, or more than `beyond`, apart. It is so for each combination of the
+    other labels, without `along` for each setting."""
 
     name: ClassVar[str] = "range"
     fewest = 2
@@ -148,9 +144,8 @@ class Range(base.ClaimAlong):
         return [Comparison([point]) for point in points]
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """Clauses that are all true if each value is strictly above and below the bounds, each two
-        are within `within`, some two are apart by more than `beyond`, and each value is in the
-        range `between`, as far as these are given."""
+        """A clause for each value and bound, each two values that must be `within`, and the one
+        that some two are apart by more than `beyond`."""
         clauses: list[list[Number]] = []
         pairs = list(permutations(values, 2))
         if self.above is not None:
@@ -186,10 +181,9 @@ class Range(base.ClaimAlong):
 class Slower(base.ClaimAlong):
     """Other values of a label take `times` as many rounds to what the leader has in a range.
 
-    Others are looked at in later ranges of the same length, up to the end of their runs; one that
-    never gets there is slower too. The rounds compared are the last ones of the ranges. With `at:
-    max` the goal is the leader's best value, seed by seed, and the rounds compared are the first
-    ones that reach it.
+    Others are looked at in later ranges of the same length; one that never gets there is slower
+    too. The rounds compared are the last ones of the ranges. With `at: max` the goal is the
+    leader's best value, seed by seed, and the rounds compared are the first ones that reach it.
     """
 
     name: ClassVar[str] = "slower"
@@ -206,13 +200,11 @@ class Slower(base.ClaimAlong):
             raise UserError("buckets are for other kinds: this one compares ranges itself")
         if self.counts_rounds():
             if METRICS[self.metric].better == "low":
-                raise UserError(
-                    f"at is 'max', which is not a goal: low values of {self.metric} are better"
-                )
+                so = f"low values of {self.metric} are better"
+                raise UserError(f"at is 'max', which is not a goal: {so}")
         elif rounds_of(self.at) is None or str(self.at).isdigit():
-            raise UserError(
-                f"at is '{self.at}', but must be a range of rounds such as 21-30, or max"
-            )
+            wanted = "a range of rounds such as 21-30, or max"
+            raise UserError(f"at is '{self.at}', but must be {wanted}")
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """A comparison with each other value: the leader's point in the range of `at`, the other's
@@ -243,8 +235,8 @@ class Slower(base.ClaimAlong):
         return [replace(leader, at=at), replace(other, at=at)]
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """A clause for each range that would be too early: the other is still behind the goal in
-        it. With `at: max` one clause: the other needs more rounds than `times` the leader's."""
+        """A clause for each range that would be too early, in which the other is still behind. With
+        `at: max` one: the other needs more rounds than `times` the leader's."""
         if self.counts_rounds():
             return [[above(values[1], self.times * values[0])]]
         goal, *later = (self.sign() * value for value in values)
@@ -299,10 +291,8 @@ class Compare(base.Claim):
         for _, entry in self.entries():
             metric, at = entry.get("metric", self.metric), entry.get(AT, self.at)
             if _unit(metric, at) != _unit(self.metric, self.at):
-                raise UserError(
-                    f"{self.metric} (at {self.at}) cannot be compared with {metric} (at {at}), "
-                    "which has another unit"
-                )
+                ours, other = f"{self.metric} (at {self.at})", f"{metric} (at {at})"
+                raise UserError(f"{ours} cannot be compared with {other}, which has another unit")
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """A comparison of each point of `given` with each of every entry of `above` and `below`."""
@@ -337,10 +327,8 @@ def _unit(metric: str, at: int | str) -> tuple[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Gain(base.ClaimAlong):
-    """The metric at the first of each pair of values exceeds that at the second by a margin.
-
-    The claim is about each combination of the other labels.
-    """
+    """The metric at the first of each pair of values exceeds that at the second by a margin, for
+    each combination of the other labels."""
 
     name: ClassVar[str] = "gain"
 
@@ -366,11 +354,8 @@ class Gain(base.ClaimAlong):
 @dataclass(frozen=True, kw_only=True)
 class Average(Gain):
     """On average over all combinations of the other labels, the first of each pair of values
-    exceeds the second by a margin.
-
-    The combinations are settings, and these are what Wilcoxon's signed-rank test counts, each by
-    its mean difference over seeds: a few settings may go the other way.
-    """
+    exceeds the second by a margin. Wilcoxon's signed-rank test counts these settings, each by its
+    mean difference over seeds: a few may go the other way."""
 
     name: ClassVar[str] = "average"
     is_over_settings: ClassVar[bool] = True
@@ -407,9 +392,8 @@ class Average(Gain):
     def side(self, comparison: Comparison, values: Sequence[float]) -> int:
         """Whether the test of single values is for the claim (1), against it (-1), or neither."""
         ranks = self.contrast(self.clauses(comparison, values)[0][0])
-        return int(ranks.p_above() <= statistics.ALPHA) - int(
-            (-ranks).p_above() <= statistics.ALPHA
-        )
+        is_above, is_below = (side.p_above() <= statistics.ALPHA for side in (ranks, -ranks))
+        return is_above - is_below
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         ranks = self.contrast(self.clauses(comparison, values)[0][0])
@@ -518,8 +502,7 @@ def _margin_text(margin: float) -> str:
 
 
 def _differences_text(claim: base.Claim, values: Sequence[float], places: Sequence[str]) -> str:
-    """The differences of each two values, with the values and the place of the difference, as text;
-    two differences with the sign between them."""
+    """The difference of each two values as text, with its place; the sign between two of them."""
     differences, texts = [], []
     for first, second, place in zip(values[::2], values[1::2], places, strict=True):
         differences.append(float(above(first, second)))

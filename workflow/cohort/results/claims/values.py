@@ -30,10 +30,9 @@ may be missing."""
 class Value:
     """The mean over a point's seeds, the runs behind it, and any doubt about a paper's value.
 
-    `planned` counts the runs at full scale; it is 0 if this scale has none of them. `seeds` holds
-    the value of each run, NEVER for one that did not reach a threshold within its `rounds`. Such a
-    run counts as if it had reached it in the round after these, unless no run reached it.
-    `at_chance` counts finished runs whose accuracy is that of a guess.
+    `planned` counts the runs at full scale, 0 if this scale has none of them. `seeds` has the value
+    of each run, NEVER for one that did not reach a threshold within its `rounds`; it counts as if
+    it had a round later, unless none did. `at_chance` counts finished runs no better than a guess.
     """
 
     value: float
@@ -56,18 +55,13 @@ class Value:
         return list(self.seeds.values()).count(NEVER)
 
     def cut_off(self) -> list[float]:
-        """The value of each run; that of one that did not reach a threshold is the round after the
-        last one."""
+        """The value of each run, the round after the last one where it is NEVER."""
         return [self.rounds + 1 if value == NEVER else value for value in self.seeds.values()]
 
 
 def on_common_seeds(values: Sequence[Value]) -> tuple[np.ndarray, list[Value]]:
-    """The values of the runs of those seeds that all points have: as an array with a row for each
-    point, and as values of these seeds only.
-
-    If a run did not reach a threshold, all that reached it after `last_round`, or never, count as
-    if they had reached it in the round after that.
-    """
+    """The runs of those seeds that all points have: as an array with a row for each point, and as
+    values of these seeds only. Rounds after `last_round` count as the one after it."""
     common = set.intersection(*(set(value.seeds) for value in values))
     seeds = [seed for seed in values[0].seeds if seed in common]
     table = np.array([list(map(value.seeds.__getitem__, seeds)) for value in values])
@@ -75,9 +69,8 @@ def on_common_seeds(values: Sequence[Value]) -> tuple[np.ndarray, list[Value]]:
         table = np.minimum(table, last_round(values) + 1)
     shared = []
     for value, row in zip(values, table, strict=True):
-        mean = (
-            NEVER if value.value == NEVER else round(float(np.mean(row)), 9) if seeds else NOTHING
-        )
+        mean = round(float(np.mean(row)), 9) if seeds else NOTHING
+        mean = NEVER if value.value == NEVER else mean
         runs = {seed: run for seed, run in value.seeds.items() if seed in common}
         shared.append(replace(value, value=mean, seeds=runs))
     return table, shared
@@ -93,9 +86,8 @@ def measured_values(
 ) -> list[Value]:
     """The value of each point in our runs; `read` returns the metrics of an experiment and metric.
 
-    A diverged run counts with the worst value, an unfinished run not at all.
-    Points whose cells are not planned at this scale, or whose data set is missing, have no value.
-    Seeds that this scale leaves out count as planned: without them the value is not known.
+    A diverged run counts with the worst value, an unfinished one not at all. What is not planned at
+    this scale has no value; seeds that the scale leaves out count as planned.
     """
     results: dict[Any, Mapping[Any, list[Mapping[Any, Any]]]] = {}
     values = []
@@ -128,8 +120,8 @@ def measured_values(
 def _runs_by_labels(
     metrics: pd.DataFrame, metric: str, at: int | str
 ) -> Mapping[Any, list[Mapping[Any, Any]]]:
-    """The planned runs of each point, by its labels: the `value` of each, NaN if unfinished, the
-    last round that it `lasted`, and whether it `diverged` or ended `at_chance`."""
+    """The planned runs of each point by its labels: the `value`, NaN if unfinished, the last round
+    that a run `lasted`, and whether it `diverged` or ended `at_chance`."""
     cells = value_at(metrics, metric, at)
     labels = [label for label in series.label_columns(metrics) if label != "seed"]
     done, diverged = cells["status"].eq("done"), cells["status"].eq("diverged")
@@ -154,12 +146,9 @@ def display_scale(metric: str, at: int | str) -> float:
 
 
 def value_at(metrics: pd.DataFrame, metric: str, at: int | str) -> pd.DataFrame:
-    """One row per planned cell, whose `value` is the metric at `at`.
-
-    If `at` asks for a threshold, the value is the first round that reaches it: infinity if the run
-    diverged or ended without reaching it, NaN if an unfinished run has not reached it yet, or if
-    the run whose best value is the threshold has none. Otherwise it is that of `value_per_cell`.
-    """
+    """One row per planned cell, whose `value` is that of `value_per_cell`, or, if `at` asks for a
+    threshold, the first round that reaches it: infinity if the run ended or diverged before, NaN if
+    it may still reach it or there is no threshold."""
     if not counts_rounds(at):
         return series.value_per_cell(metrics, metric, at)
     rows, cells = series.finite_rows(metrics, metric), series.cells_of(metrics)
@@ -190,8 +179,8 @@ def _thresholds(rows: pd.DataFrame, cells: pd.DataFrame, at: int | str) -> pd.Se
 
 
 def leader_of(at: int | str) -> tuple[str, str] | None:
-    """The label and the value of the runs whose best value `at` asks for, the run's own or that of
-    the run with this value and equal other labels; None for any other `at`."""
+    """The label and the value of the runs whose best value is the threshold of `at`; None for any
+    other `at`."""
     if not str(at).startswith(BEST_OF):
         return None
     label, _, value = str(at).removeprefix(BEST_OF).partition(" ")
@@ -229,8 +218,8 @@ def paper_values(points: Sequence[Point], study: str, items: str) -> list[Value]
 
 
 def paper_results(study: str, points: Sequence[Point], items: str) -> list[Reported]:
-    """What these items (tables and figures) of a study's paper report of each point. Raise
-    UserError if an item is unknown or has two values for a point."""
+    """What these items of a study's paper report of each point. Raise UserError if an item is
+    unknown or has two values for a point."""
     results: dict[Any, Reported] = {}
     for metric, at in dict.fromkeys((point.metric, str(point.at)) for point in points):
         same = [point for point in points if (point.metric, str(point.at)) == (metric, at)]

@@ -1,5 +1,6 @@
 """A release as a research object: an RO-Crate of its runs (Workflow Run Crate 0.5), an action each
-with its inputs, outputs, software and hardware, and a Croissant description of its tables."""
+with its inputs, outputs, software and hardware, and a Croissant description of its tables. What is
+the same of all releases is in descriptions.json."""
 
 import hashlib
 import json
@@ -26,52 +27,16 @@ Entity = dict[str, Any]
 
 CRATE, CROISSANT, WORKFLOW = "ro-crate-metadata.json", "croissant.json", "Snakefile"
 FORMATS = {".parquet": "application/x-parquet", ".json": "application/json", "": "text/plain"}
-RO_CRATE, SPDX = "https://w3id.org/ro/crate/1.1", "https://spdx.org/licenses/"
-CRATE_CONTEXT = [f"{RO_CRATE}/context", "https://w3id.org/ro/terms/workflow-run/context"]
-WORKFLOW_CRATE = "https://w3id.org/workflowhub/workflow-ro-crate"
-PROFILES = {
-    "https://w3id.org/ro/wfrun/process/0.5": "Process Run Crate",
-    "https://w3id.org/ro/wfrun/workflow/0.5": "Workflow Run Crate",
-    f"{WORKFLOW_CRATE}/1.0": "Workflow RO-Crate",
-}
+SPDX = "https://spdx.org/licenses/"
+FIXED = json.loads(Path(__file__).with_name("descriptions.json").read_text(encoding="utf-8"))
+"""What all releases have in common, what inputs and columns mean where names do not say it, and the
+columns that, with `digest`, tell a table's rows apart."""
 HARDWARE = "https://www.wikidata.org/wiki/Q3966"
 STATED = {"title": "name", "citation": "citation", "licence": "license"}
 """What config/datasets.yaml states of a data set, and schema.org's name for it."""
-PARAMETERS = {
-    **{field.name: field.metadata["schema"]["description"] for field in fields(Settings)},
-    "selector": "what chooses clients, with its parameters",
-    "objective": "the clients' loss, with its parameters",
-    "server": "what the server does with updates, with its parameters",
-}
+PARAMETERS = {field.name: field.metadata["schema"]["description"] for field in fields(Settings)}
+PARAMETERS |= FIXED["parameters"]
 """What each input of a run means."""
-COLUMNS = {
-    **{"digest": "which run", "round": "counted from 1", "value": "shares are from 0 to 1"},
-    **{"commit": "of Cohort's repository", "sessions": "when it was trained, and on what"},
-    "traffic": "bytes to the server, to clients and between clients, by content",
-    **{"weights_sha256": "of the final model", "selected": "rounds in which it was chosen"},
-    **{"responders": "clients that answered, where some did not", "pool": "probed clients"},
-    **{"tested": "test samples", "right": "of them classified correctly by the final model"},
-}
-"""What the columns besides inputs mean, where their names do not say it."""
-KEYS = {
-    **{"runs": [], "curves": ["group", "metric", "round"], "clients": ["client"]},
-    **{"cohorts": ["round"], "classes": ["class"], "profiles": ["round", "client", "step"]},
-}
-"""The columns that, with `digest`, tell a table's rows apart."""
-CROISSANT_TERMS = (
-    "arrayShape citeAs column containedIn equivalentProperty extract field fileObject fileProperty "
-    "fileSet format includes isArray isLiveDataset jsonPath key md5 parentField path recordSet "
-    "references regex repeated replace samplingRate separator source subField transform"
-)
-CROISSANT_CONTEXT = {
-    **{"@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/"},
-    **{"cr": "http://mlcommons.org/croissant/", "rai": "http://mlcommons.org/croissant/RAI/"},
-    **{"dct": "http://purl.org/dc/terms/", "conformsTo": "dct:conformsTo"},
-    **{name: {"@id": f"cr:{name}", "@type": "@json"} for name in ("data", "examples")},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    **{name: {"@container": "@language"} for name in ("name", "description")},
-    **{term: f"cr:{term}" for term in CROISSANT_TERMS.split()},
-}
 
 
 def describe(folder: Path, runs: Iterable[Record], datasets: Mapping[str, Any]) -> None:
@@ -97,7 +62,8 @@ def describe(folder: Path, runs: Iterable[Record], datasets: Mapping[str, Any]) 
     graph = _crate(about, manifest, [others[key] for key in sorted(others)], actions)
     # A line for each entity, and for each run that the folder mentions: a further run adds lines.
     lines = ",\n".join(map(json.dumps, graph)).replace(', {"@id": "#k', ',\n{"@id": "#k')
-    crate = f'{{"@context": {json.dumps(CRATE_CONTEXT)}, "@graph": [\n{lines}\n]}}\n'
+    context = json.dumps(FIXED["crate"]["@context"])
+    crate = f'{{"@context": {context}, "@graph": [\n{lines}\n]}}\n'
     write_text(folder / WORKFLOW, Path(SNAKEFILE).read_text(encoding="utf-8"))
     write_text(folder / CROISSANT, json.dumps(_croissant(folder, manifest, about), indent=1) + "\n")
     write_text(folder / CRATE, crate)
@@ -106,40 +72,29 @@ def describe(folder: Path, runs: Iterable[Record], datasets: Mapping[str, Any]) 
 def _crate(
     about: Entity, manifest: Entity, others: list[Entity], actions: list[Entity]
 ) -> list[Entity]:
-    """The entities of the crate: its files, the workflow and its parameters, then what the runs
-    refer to, then the runs."""
+    """The entities of the crate: those of all crates with what differs, its files, the parameters,
+    then what the runs refer to, then the runs."""
     names = [*manifest["files"], releases.MANIFEST, CROISSANT]
     files = [_entity(name, "File", encodingFormat=FORMATS[Path(name).suffix]) for name in names]
     parameters, tables = [*map(_parameter, PARAMETERS)], _refs(files[:-2])
-    workflow = _entity(WORKFLOW, ["File", "SoftwareSourceCode", "ComputationalWorkflow"])
-    workflow |= {
-        **{"name": "Cohort", "version": cohort.__version__, "encodingFormat": FORMATS[""]},
-        "description": "Its rules and package are in the commit that the software of a run names.",
-        **{"license": {"@id": f"{SPDX}MIT"}, "input": _refs(parameters)},
-        "programmingLanguage": {"@id": f"{WORKFLOW_CRATE}#snakemake"},
+    mentioned = [{"@id": "#workflow-run"}, {"@id": "#rows"}, *actions]
+    license = _entity(about["license"], "CreativeWork")
+    variable = {
+        "./": about
+        | {"license": {"@id": license["@id"]}, "hasPart": _refs([{"@id": WORKFLOW}, *files])}
+        | {"mentions": _refs(mentioned)},  # at the end, since a further run adds lines
+        WORKFLOW: {"version": cohort.__version__, "input": _refs(parameters)},
+        "#workflow-run": {
+            "description": f"{len(actions)} runs",
+            "result": tables,
+            "object": _refs(entity for entity in others if entity["@type"] == "CreativeWork"),
+            "startTime": min(action["startTime"] for action in actions),
+            "endTime": max(action["endTime"] for action in actions),
+        },
+        "#rows": {"hasPart": tables},
     }
-    whole = _entity("#workflow-run", "CreateAction", name="All sessions that trained these runs")
-    whole |= {
-        **{"description": f"{len(actions)} runs", "instrument": {"@id": WORKFLOW}},
-        "result": tables,
-        "object": _refs(entity for entity in others if entity["@type"] == "CreativeWork"),
-        "startTime": min(action["startTime"] for action in actions),
-        "endTime": max(action["endTime"] for action in actions),
-    }
-    rows = _entity("#rows", "Collection", name="Rows of all tables that have the run's digest")
-    profiles = [_entity(key, "CreativeWork", name=name) for key, name in PROFILES.items()]
-    root = _entity("./", "Dataset") | about | {"conformsTo": _refs(profiles)}
-    root |= {"license": {"@id": about["license"]}, "mainEntity": {"@id": WORKFLOW}}
-    root |= {"hasPart": _refs([workflow, *files]), "mentions": _refs([whole, rows, *actions])}
-    conforms = [{"@id": RO_CRATE}, {"@id": f"{WORKFLOW_CRATE}/1.0"}]
-    return [
-        _entity(CRATE, "CreativeWork", about={"@id": "./"}, conformsTo=conforms),
-        *(root, workflow, *files, whole, *profiles),
-        *(_entity(SPDX + name, "CreativeWork") for name in (manifest["license"], "MIT")),
-        _entity(f"{WORKFLOW_CRATE}#snakemake", "ComputerLanguage", name="Snakemake"),
-        rows | {"mainEntity": {"@id": "runs.parquet"}, "hasPart": tables},
-        *(*parameters, *others, *actions),
-    ]
+    entities = [entity | variable.get(entity["@id"], {}) for entity in FIXED["crate"]["@graph"]]
+    return [*entities, license, *files, *parameters, *others, *actions]
 
 
 def _run(run: Record) -> list[Entity]:
@@ -210,18 +165,20 @@ def _croissant(folder: Path, manifest: Entity, about: Entity) -> Entity:
         | {"sha256": file["sha256"], "contentSize": f"{(folder / name).stat().st_size} B"}
         for name, file in manifest["files"].items()
     ]
-    return {
-        **{"@context": CROISSANT_CONTEXT, "@type": "sc:Dataset", **about},
-        **{"conformsTo": "http://mlcommons.org/croissant/1.1", "citeAs": manifest["cite"]},
-        **{"version": cohort.__version__, "distribution": distribution},
-        "recordSet": [_record_set(folder / name) for name in manifest["files"]],
-    }
+    description = {"version": cohort.__version__, "citeAs": manifest["cite"]}
+    tables = [_record_set(folder / name) for name in manifest["files"]]
+    return (
+        FIXED["croissant"]
+        | about
+        | description
+        | {"distribution": distribution, "recordSet": tables}
+    )
 
 
 def _record_set(file: Path) -> Entity:
     """The rows of a table: their key, and name, type and meaning of each column."""
     table, columns = file.stem, list[Entity]()
-    texts = (PARAMETERS if table == "runs" else {}) | COLUMNS
+    texts = (PARAMETERS if table == "runs" else {}) | FIXED["columns"]
     for field in parquet.read_schema(file):
         is_list = pa.types.is_list(field.type)
         kind = str(field.type.value_type if is_list else field.type)
@@ -233,5 +190,5 @@ def _record_set(file: Path) -> Entity:
         if field.name == "digest" and table != "runs":
             column["references"] = {"field": {"@id": "runs/digest"}}
         columns.append(column)
-    keys = [{"@id": f"{table}/{name}"} for name in ("digest", *KEYS[table])]
+    keys = [{"@id": f"{table}/{name}"} for name in ("digest", *FIXED["keys"][table])]
     return _entity(table, "cr:RecordSet", key=keys, field=columns)

@@ -1,5 +1,5 @@
-"""A release: runs as tables, and back without loss, and its folder of Parquet files with a manifest
-of their checksums; the same tables as pandas frames. docs/records.md describes every column."""
+"""A release: runs as tables, and back without loss, in a folder of Parquet files with a manifest of
+their checksums; the same tables as pandas frames. docs/records.md describes every column."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ SCHEMA = object_schema(
 
 
 def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
-    """Write runs as a release: byte for byte the same for the same runs and version of pyarrow. It
-    replaces an earlier one only when all of it is written; other files there stay."""
+    """Write runs as a release, of the same bytes for the same runs and version of pyarrow. It
+    replaces an earlier one once all of it is written; other files there stay."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as new:
         tables, files = tables_of(records), {}
@@ -165,7 +165,7 @@ def _check_files(folder: Path) -> dict[str, Any]:
 
 def _open_table(file: Path, manifest: dict[str, Any]) -> parquet.ParquetFile:
     """Open a table. Raise ValueError if, by its metadata, it has other rows than the manifest says,
-    or takes too much memory for so many runs: a small file may hold any number of rows."""
+    or takes too much memory for so many runs: small files may hold any number of rows."""
     metadata, runs = parquet.read_metadata(file), manifest["runs"]
     rows = manifest["files"][file.name]["rows"]
     if metadata.num_rows != rows or (file.name == "runs.parquet" and rows != runs):
@@ -180,8 +180,7 @@ def _open_table(file: Path, manifest: dict[str, Any]) -> parquet.ParquetFile:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read a release's manifest. Raise UserError unless checksum, format and file names are
-    valid."""
+    """Read a release's manifest. Raise UserError unless it is valid."""
     file = folder / MANIFEST
     if not file.is_file():
         raise UserError(f"{folder} is not a release: it has no {MANIFEST}")
@@ -215,9 +214,8 @@ def _again(folder: Path) -> str:
 
 @dataclass(frozen=True)
 class RunFrames:
-    """Finished runs as tidy pandas frames with the columns that docs/records.md lists: `runs` has a
-    row per run, the others per value by round, client of a run, round, class, and local step. The
-    column `digest` says whose row it is."""
+    """Finished runs as tidy pandas frames with the columns that docs/records.md lists: a row per
+    run, value by round, client of a run, round, class, and local step, with the run's `digest`."""
 
     runs: pd.DataFrame
     curves: pd.DataFrame
@@ -229,7 +227,7 @@ class RunFrames:
     @classmethod
     def of(cls, tables: Mapping[str, pa.Table]) -> RunFrames:
         """Convert the tables of a release, given by name; one that is missing has no rows. Texts
-        take the place of a dictionary's codes, as seaborn likes it."""
+        replace a dictionary's codes, as seaborn likes it."""
         empty = pa.table({"digest": pa.array([], pa.string())})
         frames = []
         for table in (tables.get(field.name, empty) for field in fields(cls)):
@@ -291,10 +289,8 @@ def _table_of_runs(records: Sequence[Record]) -> pa.Table:
         values = [row.get(name) for row in rows]
         types = {type(value) for value in values if value is not None}
         is_json = len(types) > 1 or dict in types or (list in types and name != "devices")
-        if is_json:
-            packed = functools.partial(json.dumps, sort_keys=True, separators=(",", ":"))
-            values = [None if value is None else packed(value) for value in values]
-        column = pa.array(values)
+        packed = functools.partial(json.dumps, sort_keys=True, separators=(",", ":"))
+        column = pa.array([packed(it) if is_json and it is not None else it for it in values])
         field = pa.field(name, column.type, metadata=IS_JSON if is_json else None)
         columns[field] = column
     return pa.Table.from_arrays([*columns.values()], schema=pa.schema([*columns]))

@@ -47,8 +47,8 @@ PROVEN = ("weights_sha256", "restored")
 
 @dataclass
 class RestoreOutcome:
-    """What became of the runs of a release, by digest: those restored, those that have a record
-    here already, the same or another one, those that no study plans, and those in training here."""
+    """What became of the runs of a release, by digest: restored, already here, the same or another
+    one, planned by no study, or in training here."""
 
     restored: list[str] = field(default_factory=list)
     present: list[str] = field(default_factory=list)
@@ -58,11 +58,10 @@ class RestoreOutcome:
 
 
 def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOutcome:
-    """Write a record for each run of a release that is planned and has none. Records name `address`
-    as their source.
+    """Write a record, with `address` as its source, for each run of a release that is planned and
+    has none. A record that exists stays; one that is the same, restored itself, names this too.
 
-    Nothing is written unless all runs are valid and have the settings of their digests. A record
-    that exists stays; one that was restored itself, and is the same, names this release too.
+    Nothing is written unless all runs are valid and have the settings of their digests.
     """
     digests = read_digests(folder)
     planned = {digest: cells[digest] for digest in digests if digest in cells}
@@ -136,11 +135,8 @@ def _check_settings(record: Record, cell: Cell) -> None:
 
 
 def check_run(record: Record, cell: Cell) -> None:
-    """Raise UserError, with run and column, if a run contradicts the settings of its cell, or if
-    its columns contradict each other.
-
-    Invented numbers that agree with all others pass: only training the cell again shows them.
-    """
+    """Raise UserError, with run and column, if a run contradicts its cell's settings or itself.
+    Only training the cell again shows invented numbers that agree with all others."""
     for checks in (_cohorts, _clients, _costs, _curves, _updates, _classes, _profile):
         try:
             problems = (f"{name} {how}" for is_wrong, name, how in checks(record, cell) if is_wrong)
@@ -152,8 +148,8 @@ def check_run(record: Record, cell: Cell) -> None:
 
 
 def check_dealt(record: Record, cell: Cell, dealt: Dealt) -> None:
-    """Raise UserError if clients hold other samples than the shards that exist here say, or than in
-    the runs so far with the same shards; add the run to these."""
+    """Raise UserError if clients hold other samples than the shards here say, or than in the runs
+    so far with the same shards; add the run to these."""
     path, counts = cell.inputs["shards"], record.clients["label_counts"]
     first = dealt.setdefault((path, cell.settings.reserve), record)
     tested = [run.classes["tested"] for run in (record, first) if run.classes]

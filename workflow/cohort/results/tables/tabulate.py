@@ -1,5 +1,5 @@
-"""Compares the runs of a table and writes it as JSON, CSV, Markdown and LaTeX, rounded and titled
-for readers: means as papers print them, or a leaderboard of strategies ranked across settings."""
+"""Tables as JSON, CSV, Markdown and LaTeX: means as papers print them, or a leaderboard of
+strategies ranked across settings."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ SHARE = Metric("Ahead of FedAvg", "%", 100, digits=0)
 
 @dataclass(frozen=True)
 class Entry:
-    """A cell as text: our `value`, between ** if it is the best, with the number of runs (`count`)
-    and its `interval`, then the paper's value and the `verdict` on the difference. Several results
-    in one cell are separated by slashes. `labels` say of which runs it is."""
+    """A cell as text: our `value`, between ** if it is the best, with the number of its runs and
+    its `interval`, then the paper's value and the `verdict`; several of each are separated by
+    slashes. `labels` say of which runs it is."""
 
     value: str = ""
     count: str = ""
@@ -115,10 +115,7 @@ def _are_empty(entries: Iterable[Entry]) -> bool:
 @dataclass(frozen=True)
 class Layout:
     """A table whose lines have a text for each of `heads` and an entry for each of `columns`.
-
-    `constants` say what is the same in all lines. The cells of a `prose` table are texts that may
-    need several lines.
-    """
+    `constants` are the same in all lines; the cells of `prose` may need several lines."""
 
     heads: list[str]
     columns: list[str]
@@ -133,8 +130,8 @@ class Layout:
         return f"Everywhere: {', '.join(self.constants)}." if self.constants else ""
 
     def condensed(self) -> Layout:
-        """Without the rows and columns that have no number, and with what all rows share as a
-        constant."""
+        """Without rows and columns that have no number, and with what all rows share as
+        constants."""
         rows = [line for line in self.lines if not _are_empty(line[1])]
         words, entries = zip(*rows, strict=True) if rows else ((), ())
         has_number = [not _are_empty(column) for column in zip(*entries, strict=True)]
@@ -149,8 +146,7 @@ class Layout:
                 shown = [replace(it, count="") if it.count == count else it for it in shown]
             lines.append((list(compress(line_words, varies)), shown))
         same = zip(self.heads, rows[0][0] if rows else self.heads, varies, strict=False)
-        constants = [f"{head} {word}" for head, word, is_varied in same if not is_varied]
-        constants = [*self.constants, *constants]
+        constants = [*self.constants, *(f"{head} {word}" for head, word, it in same if not it)]
         constants += [counted(int(count), "run")] if count else []
         left_out = len(self.lines) - len(rows)
         notes = [f"Rows without any number are left out ({left_out})."] if left_out else []
@@ -247,8 +243,8 @@ def _stacked(lines: Iterable[str]) -> str:
 def tabulate(
     spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[str | Path]
 ) -> None:
-    """Write the table of `spec` to each output, in the format of its suffix: .md, .tex, .json for
-    the whole comparison, or .csv for its unrounded numbers."""
+    """Write the table of `spec` to each output by its suffix: .md, .tex, .json for the whole
+    comparison, or .csv for its unrounded numbers."""
     comparison = compare_table(spec, metrics_file)
     table = lay_out_table(spec, comparison)
     table.notes.extend(series.restored_notes([metrics_file]))
@@ -287,8 +283,7 @@ def lay_out_table(spec: Mapping[str, Any], comparison: Comparison) -> Layout:
 
 
 def numbers_of(comparison: Comparison) -> DataFrame:
-    """A comparison as a table of unrounded numbers in the metrics' stored units: a row for each
-    result, or for each strategy of a leaderboard its standing."""
+    """Unrounded numbers in the metrics' stored units: a row for each result, or each standing."""
     if comparison.standings:
         standings = [asdict(entry) for entry in comparison.standings.entries]
         return pd.json_normalize(standings).dropna(axis="columns", how="all")
@@ -311,11 +306,8 @@ def numbers_of(comparison: Comparison) -> DataFrame:
 
 
 def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> Layout:
-    """Lay out the results of a table in their order.
-
-    `joined` puts the measures, or else the values of the last label, into one cell, separated by
-    slashes, and those of the label before in columns.
-    """
+    """Lay out the results of a table in their order. `joined` puts the measures, or else the values
+    of the last label, into one cell between slashes, and those of the label before in columns."""
     results = comparison.results
     if not results:
         return Layout([], [], notes=[NOTHING])
