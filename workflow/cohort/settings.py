@@ -1,6 +1,4 @@
-"""What a cell is: its settings, the rounds that it evaluates, and the plan file of each output.
-
-Planning writes these files (`plan/resolution.py`); `training/cell.py` reads a cell from its own."""
+"""What a cell is: its settings, the rounds that it evaluates, and the plan file of each output."""
 
 import functools
 import hashlib
@@ -138,8 +136,7 @@ ADDED_SHARD_KEYS = ("validation", "holdout")
 def cell_identity(
     settings: Mapping[str, Any], strategy_parts: Mapping[str, Any], data: str
 ) -> dict[str, Any]:
-    """The identity of a cell, from which its digest is made: its settings and its strategy's parts,
-    both without defaults, and the digest of its data."""
+    """The identity of a cell: settings and strategy's parts, without defaults, and data."""
     own = {key: value for key, value in settings.items() if value != DEFAULTS.get(key)}
     return own | dict(strategy_parts) | {"data": data}
 
@@ -223,8 +220,7 @@ class PlannedFile:
 
 
 def digest_of(settings: Mapping[str, Any], science: Mapping[str, int]) -> str:
-    """The digest of a planned file: `k` and 12 hex digits of a hash of the settings that differ
-    from their defaults and of the science versions above 1."""
+    """The digest `k...` of a planned file: of its identity, and science versions above 1."""
     bumped = {name: version for name, version in science.items() if version != 1}
     content = {"settings": settings, "science": bumped}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))

@@ -39,8 +39,7 @@ MODULES = {
     **{"draw": "check", "show": "status"},
 }
 """The module of a command, where it has not the command's name."""
-INTRODUCTION = """\
-Which clients should train next? Plan, inspect, compare and clean up runs.
+INTRODUCTION = """Which clients should train next? Plan, inspect, compare and clean up runs.
 To train whole studies, use snakemake.
 """
 
@@ -64,15 +63,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse a command line. A mistake ends the program with the usage, and with what was meant."""
     named = next((word for word in arguments if not word.startswith("-")), "")
-    listed = INTRODUCTION
+    lines = [INTRODUCTION]
     for title, group in GROUPS.items():
-        rows = (f"  {name:9} {text}\n" for name, text in group.items())
-        listed += f"\n{title}:\n{''.join(rows)}"
+        lines += [f"{title}:", *(f"  {name:9} {text}" for name, text in group.items()), ""]
     parser = argparse.ArgumentParser(
         prog="cohort",
         usage="cohort [-h] [--version] COMMAND ...",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=listed,
+        description="\n".join(lines),
     )
     parser.add_argument("--version", action="version", version=f"cohort {cohort.__version__}")
     kind = {"metavar": "COMMAND", "help": argparse.SUPPRESS}
@@ -81,7 +79,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         command = commands.add_parser(name, description=f"{text[0].upper()}{text[1:]}.")
         if name == named:
             module = importlib.import_module(f"cohort.commands.{MODULES.get(name, name)}")
-            getattr(module, f"{name}_arguments")(command)
+            getattr(module, f"{name}_arguments", lambda parser: None)(command)
             command.set_defaults(run=getattr(module, f"{name}_command"), parser=command)
     if named and named not in COMMANDS:
         parser.error(f"there is no command '{named}'{suggest(named, COMMANDS)}")

@@ -37,8 +37,7 @@ METRIC = "test_accuracy"
 
 
 def planned_files(plans: Iterable[Plan]) -> Callable[[Path], bool]:
-    """Make a function that says whether plans have the record or shards of a path, or would have
-    them with further seeds: `--seeds 5` trains more than studies name."""
+    """Make a function that says whether plans have, or with more seeds would have, a file."""
     by_folder: defaultdict[Path, dict[Path, Cell | PlannedFile]] = defaultdict(dict)
     for plan in plans:
         every: list[Cell | PlannedFile] = [*plan.cells.values(), *plan.shards.values()]
@@ -110,23 +109,24 @@ def export_arguments(parser: argparse.ArgumentParser) -> None:
 def export_command(options: argparse.Namespace) -> None:
     """Write a release for each study and print a line on it. `my` stands for a hand-in: the user's
     studies, of each the runs that were trained here, and a copy of the user's files."""
-    is_handin = options.studies == [user_files.PACKAGE]
+    is_handin, own = options.studies == [user_files.PACKAGE], user_files.folder()
+    copied = options.to / user_files.PACKAGE
     if is_handin:
-        options.studies = sorted(file.stem for file in user_files.folder().glob("studies/*.yaml"))
-        if options.to == Path(RELEASED) or (options.to / user_files.PACKAGE).exists():
+        options.studies = sorted(file.stem for file in own.glob("studies/*.yaml"))
+        if options.to == Path(RELEASED) or copied.exists():
             raise UserError("a hand-in needs a folder of its own: cohort export my --to DIR")
         if not options.studies:
-            raise UserError(f"{user_files.folder()} has no study; cohort try writes one")
+            raise UserError(f"{own} has no study; cohort try writes one")
     plan = shared.load_plan(options)
     exported = [_export(plan, study, options.to / study, is_handin) for study in plan.listed]
     if is_handin:
         if not any(exported):
             raise UserError(f"no run of {', '.join(plan.listed)} was trained here; cohort try does")
-        for file in sorted(user_files.folder().rglob("*")):
-            path = file.relative_to(user_files.folder())
+        for file in sorted(own.rglob("*")):
+            path = file.relative_to(own)
             if file.suffix in CODE and "tests" not in path.parts:
-                write_text(options.to / user_files.PACKAGE / path, file.read_text(encoding="utf-8"))
-                print(options.to / user_files.PACKAGE / path)
+                write_text(copied / path, file.read_text(encoding="utf-8"))
+                print(copied / path)
 
 
 def _export(plan: Plan, study: str, folder: Path, is_handin: bool) -> int:
@@ -151,10 +151,10 @@ def _export(plan: Plan, study: str, folder: Path, is_handin: bool) -> int:
         changed = (user_files.changed_files(run.header["provenance"]) for run in runs.values())
         for sentence in user_files.changed_sentences("record", changed):
             raise UserError(sentence)
-        if not runs:
-            return 0
-    if not runs:
+    if not runs and not is_handin:
         raise UserError(f"{study} has no finished run at scale {plan.scale}; train it first")
+    if not runs:
+        return 0
     releases.write_release(folder, study, runs.values())
     describe(folder, runs.values(), plan.datasets)
     size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
@@ -174,8 +174,7 @@ def restore_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def restore_command(options: argparse.Namespace) -> None:
-    """Turn the released runs of these studies, or of all that a release exists of, into records,
-    and print how many of each release were restored."""
+    """Turn the released runs of these studies, or of all, into records, and print how many."""
     source, ours = Path(options.source), dict[str, Path]()
     if options.source == RELEASED:
         ours = releases.release_folders(all_studies())

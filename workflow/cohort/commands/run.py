@@ -65,8 +65,7 @@ def run_command(options: argparse.Namespace) -> None:
 
 
 def training_command(file: Path, until: int | None, options: Mapping[str, Any]) -> list[str]:
-    """The command that trains the cell of a plan file in a process of its own, which imports no
-    component but the cell's: planning imports all of the user's."""
+    """The command that trains a plan file's cell in a process that imports no other component."""
     command = [sys.executable, "-m", "cohort", "run", str(file), "--options", json.dumps(options)]
     return [*command, "--until", str(until)] if until else command
 
@@ -101,8 +100,7 @@ def find_cell(plan: "planning.Plan", text: str) -> Cell | None:
 
 
 def run_cell(file: Path, until: int | None = None, **options: Any) -> None:
-    """Train the cell of a plan file, whose data and shards must exist, with a progress bar. `until`
-    stops after that round; the other options are those of `train`."""
+    """Train a plan file's cell, whose inputs exist, `until` a round if given, and show progress."""
     cell = read_cell(file)
     if Path(cell.path).exists():
         print(f"{cell.path} exists: delete it to train the cell again")

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 else:  # `cohort run` of a plan file plans nothing
     planning, yaml_files = lazy("cohort.plan"), lazy("cohort.plan.yaml_files")
 
-KEYS = ("scale", "only", "seeds")
-"""The keys of config/config.yaml that have an option of their own."""
+KEYS = ("scale", "only", "seeds")  # of config/config.yaml that have an option of their own
 LISTED = "those that config/config.yaml lists"
 
 WIDTH = 80
@@ -54,8 +53,7 @@ def add_only(parser: argparse.ArgumentParser) -> None:
 def add_studies(
     parser: argparse.ArgumentParser, *, whole: bool = False, default: str = LISTED
 ) -> None:
-    """Add the names of studies and the options that plan them, --only unless they are `whole`;
-    `default` says which ones are meant without a name."""
+    """Add the names of studies, by `default` these, and the options that plan them `whole`."""
     (add_config if whole else add_only)(parser)
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"a study (default: {default})")
 
@@ -74,8 +72,7 @@ def config_texts(options: argparse.Namespace) -> list[str]:
 
 
 def load_plan(options: argparse.Namespace, **fixed: Any) -> "planning.Plan":
-    """Load the plan for --config, the options that stand for its keys, and the studies that were
-    named; `fixed` keys of the config take precedence."""
+    """Load the plan that the options ask for; `fixed` keys of the config take precedence."""
     overrides = dict(map(yaml_files.parse_override, config_texts(options)))
     if getattr(options, "studies", None):
         overrides["studies"] = list(map(planning.require_study, options.studies))
@@ -89,9 +86,8 @@ def is_terminal() -> bool:
 
 def paint(text: str, meaning: str) -> str:
     """The text in the color of its meaning (see COLORS): in a terminal, unless NO_COLOR is set."""
-    color = COLORS.get(meaning)
-    is_colored = color and is_terminal() and not os.environ.get("NO_COLOR")
-    return f"\x1b[{color}m{text}\x1b[0m" if is_colored else text
+    is_colored = meaning in COLORS and is_terminal() and not os.environ.get("NO_COLOR")
+    return f"\x1b[{COLORS[meaning]}m{text}\x1b[0m" if is_colored else text
 
 
 def shortened(text: str, width: int) -> str:

@@ -50,10 +50,8 @@ module cohort:
 use rule * from cohort
 '''
 LINK = "slurm"  # to the profile of that name, for --profile slurm
-FORMS = (
-    "an .npz with x and y (or x_train, y_train, x_test, y_test), or a folder with a folder of "
-    "pictures for each class (perhaps below train and test)"
-)
+FORMS = """an .npz with x and y (or x_train, y_train, x_test, y_test), or a folder with a folder of
+pictures for each class (perhaps below train and test)"""
 
 
 def init_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,10 +96,8 @@ def data_command(options: argparse.Namespace) -> None:
     try:
         yaml.safe_load(f"{before}entry: {{}}")
     except yaml.YAMLError:
-        raise UserError(
-            f"{own_file}: no entry can stand below what is there; write each of its entries as "
-            "NAME: with its keys below, or delete the file if it has none"
-        ) from None
+        fix = "write each entry as NAME: with its keys below, or delete the file if it has none"
+        raise UserError(f"{own_file}: no entry can stand below what is there; {fix}") from None
     how = {"side": options.side, "share": options.test, "seed": options.seed}
     arrays, classes = read_user_data(options.path, **how)
     stored = user_files.folder() / "data" / f"{name}.npz"
@@ -125,10 +121,9 @@ def data_command(options: argparse.Namespace) -> None:
         "scale": 1 if len(shape) == 1 else 255,
     }
     files.write_text(own_file, before + yaml.safe_dump({name: entry}, sort_keys=False, width=100))
-    print(
-        f"{name}: {count} samples for training and {entry['test']} for testing, of "
-        f"{len(classes)} classes ({listed}), each {' x '.join(map(str, shape))}; see {own_file}"
-    )
+    samples = f"{count} samples for training and {entry['test']} for testing"
+    each = f"of {len(classes)} classes ({listed}), each {' x '.join(map(str, shape))}"
+    print(f"{name}: {samples}, {each}; see {own_file}")
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -214,10 +209,6 @@ def check_raw_files(plan: Plan) -> Iterator[tuple[str, str]]:
             login = next((file.login for _, file in fetched if file.login), "")
             how = f"is behind a login ({login})" if login else "has to be downloaded"
             yield "warning", f"{dataset} {how}; {where}"
-
-
-def schema_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add nothing: the command takes no arguments."""
 
 
 def schema_command(options: argparse.Namespace) -> None:

@@ -105,8 +105,7 @@ def verify_handin(options: argparse.Namespace) -> None:
 
 
 def _run_in_its_project(code: Path, options: argparse.Namespace) -> int:
-    """Verify a hand-in in a temporary project with its code, which Python imports with the package,
-    and with the data and releases that are here; return the exit status."""
+    """Verify a hand-in in a temporary project with its code; return the exit status."""
     files = (str(file.relative_to(code.parent)) for file in sorted(code.rglob("*.py")))
     print(f"{code.parent}: its code is executed: {', '.join(files) or 'none'}", flush=True)
     config = ["--config", *texts] if (texts := config_texts(options)) else []

@@ -1,8 +1,5 @@
-"""Components: the classes that a config refers to by name.
-
-A component is a frozen dataclass. Its fields are its parameters, and the JSON Schema of its config
-is derived from them, so adding a component means adding a class, and naming it in its catalog.
-"""
+"""Components: the classes that a config refers to by name. Each is a frozen dataclass, whose fields
+are its parameters: the JSON Schema of its config is derived from them."""
 
 import dataclasses
 import functools

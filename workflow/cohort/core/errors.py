@@ -41,8 +41,7 @@ FIXES = {
 
 
 def refusal(error: BaseException, path: str | Path = "") -> str | None:
-    """State in one sentence what the system refused and how to fix it, or return None for any other
-    error. `path` is named if the error itself names no file."""
+    """What the system refused and how to fix it, in one sentence; None for any other error."""
     number = error.errno if isinstance(error, OSError) else None
     if rust := re.search(r"\(os error (\d+)\)", str(error)):  # libraries written in Rust
         number = int(rust[1])
@@ -66,8 +65,7 @@ def explain_errors(path: str | Path = "") -> Iterator[None]:
 
 
 def suggest(word: object, allowed: Iterable[object], meant: str = "") -> str:
-    """The end of an error sentence about an unknown word: the closest allowed word, or else
-    `meant`, and the list of allowed ones."""
+    """The end of an error about an unknown word: a near or else `meant` one, and those allowed."""
     choices = [str(choice) for choice in allowed]
     near = closest_choice(str(word), choices) or meant
     listed = ", ".join(choices[:20]) + (", ..." if len(choices) > 20 else "")
@@ -75,8 +73,7 @@ def suggest(word: object, allowed: Iterable[object], meant: str = "") -> str:
 
 
 def closest_choice(word: str, choices: Iterable[str]) -> str:
-    """The choice that is most like a word and begins with the same letter, contains the word or is
-    contained in it; empty if there is none."""
+    """The choice most like a word that begins like it or contains it, or the reverse; or empty."""
     for near in difflib.get_close_matches(word, list(choices), n=5, cutoff=0.5):
         if near[:1] == word[:1] or near in word or word in near:
             return near

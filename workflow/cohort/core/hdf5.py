@@ -1,9 +1,6 @@
-"""HDF5 files that are written atomically and carry their checksums.
-
-The user block, 512 bytes that HDF5 leaves to the application, holds the seal: a CRC-32 of each
-large array, verified when that array is read, and a SHA-256 of all other bytes, verified before
-HDF5 opens the file. So HDF5 never parses damaged bytes.
-"""
+"""HDF5 files that are written atomically and carry their checksums, in the 512 bytes that HDF5
+leaves to applications: a CRC-32 of each large array, verified when it is read, and a SHA-256 of all
+other bytes, verified before HDF5 parses any of them."""
 
 import contextlib
 import hashlib
@@ -136,8 +133,7 @@ def _blocks(stream: IO[bytes], begin: int, end: int) -> Iterator[bytes]:
 
 
 class _DeferredErrors(io.FileIO):
-    """A file whose writes never fail: the first error is kept for later, because HDF5 crashes the
-    process when a disk is full."""
+    """A file that keeps its first error for later: HDF5 crashes the process if a disk is full."""
 
     error: OSError | None = None
 

@@ -11,15 +11,10 @@ ROUNDING = 1e-9  # by which a sum of shares may exceed 1
 @dataclass(frozen=True)
 class Metric:
     """The title of a metric, and how to show its stored numbers: times `scale`, in `unit`, with
-    `digits` decimals in a table.
-
-    A component that measures something declares its metrics in `metrics`, by the name under which
-    they are recorded; figures, tables and claims can then use them.
-
+    `digits` decimals in a table. Components declare theirs in `metrics`, by the recorded name.
     Values are from 0 up, and shares (in %) at most 1, unless `signed`. Those that are `whole` have
-    no fractions. In a run that does not diverge they are finite, unless `partial`: where a round
-    may have nothing to measure.
-    """
+    no fractions. In a run that does not diverge they are finite, unless `partial`: a round may have
+    none."""
 
     title: str
     unit: str = ""

@@ -1,7 +1,5 @@
-"""Paths of the pipeline's files, relative to the working directory.
-
-The rules repeat these paths as patterns, since Snakemake must see them; a test compares the two.
-"""
+"""Paths of the pipeline's files, relative to the working directory. The rules repeat them as
+patterns, which Snakemake must see; a test compares the two."""
 
 import glob
 import re

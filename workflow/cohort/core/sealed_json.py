@@ -1,5 +1,4 @@
-"""JSON files with a checksum of their content, which is verified when they are read: of the values,
-not of the bytes, so a file that is indented anew stays valid."""
+"""JSON files with a checksum of their values, verified when they are read; indents may change."""
 
 import hashlib
 import json
@@ -28,8 +27,7 @@ def write_sealed(path: str | Path, content: Mapping[str, Any], *, sync: bool = T
 
 
 def read_sealed(path: str | Path, kind: str, fix: str) -> dict[str, Any]:
-    """Read a JSON file that `write_sealed` wrote. Raise UserError if it is missing or damaged:
-    `kind` says what it should hold, `fix` what to do."""
+    """Read what `write_sealed` wrote, a file of this `kind`; UserError with a `fix` if damaged."""
     try:
         with explain_errors(path):
             content = json.loads(Path(path).read_text(encoding="utf-8"))

@@ -1,9 +1,5 @@
-"""The user's own folder, `my`: components, strategies, studies and data sets beside the built-in
-ones.
-
-Its components lie where built-in ones lie in `workflow/cohort`: `my/selection/turns.py` is the
-module `my.selection.turns`. config/config.yaml may name another folder under the key `my`.
-"""
+"""The user's own folder, `my` or as config/config.yaml says: components, strategies, studies and
+data sets. `my/selection/turns.py`, in the place of a built-in one, is `my.selection.turns`."""
 
 import hashlib
 import importlib

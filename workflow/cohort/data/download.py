@@ -1,15 +1,13 @@
-"""The download stage: fetch a publisher's file into resources/raw and verify its checksum.
+"""The download stage: fetch a raw file into resources/raw and verify its checksum. A local mirror
+is tried first, then the publisher, then other servers; data behind a login are taken from where the
+config says. Archives are kept for their other files."""
 
-A local mirror is tried first, then the publisher, then other servers that offer the same file. Data
-behind a login are taken from the path that the config names. Archives are kept in
-resources/raw/packed for the other files that are in them; that folder can be deleted at any time.
-"""
-
+import contextlib
 import importlib.util
 import shutil
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http.client import HTTPException, InvalidURL
 from pathlib import Path
 from typing import Any
@@ -19,9 +17,9 @@ from urllib.request import Request, urlopen
 from cohort.core import user_files
 from cohort.core.errors import FileAccessError, UserError, refusal
 from cohort.core.files import atomic_write, lock, sha256
-from cohort.data.raw import RawFile, check, copy_or_pack, files_in_mirror, unpack
+from cohort.data.raw import RawFile, check, check_data_path, copy_or_pack, files_in_mirror, unpack
 
-PACKED = Path("resources/raw/packed")
+PACKED = Path("resources/raw/packed")  # can be deleted at any time
 WAITS = (2.0, 8.0, 30.0)  # seconds before each retry
 TIMEOUT = 30.0  # seconds without a byte, or with fewer than SLOWEST a second on average
 SLOWEST = 1000.0  # bytes a second
@@ -44,23 +42,13 @@ def download(
     elif kind == "file":
         _copy_file(file, Path(path).expanduser(), target)
     elif file.login and (named := paths.get(target.parent.name)):
+        check_data_path(target.parent.name, named)
         with atomic_write(target) as temporary:
-            if not Path(named).expanduser().exists():
-                key = f"data_paths.{target.parent.name}"
-                raise UserError(f"{key} is '{named}', which does not exist")
             copy_or_pack(Path(named).expanduser(), temporary)
             check(file, temporary, named)
         print(f"taken from data_paths: {named}")
-    elif not (reasons := _refused_in_mirror(file, target, mirror)):
-        return
     else:
-        try:
-            _from_publisher(file, target)
-        except FileAccessError:
-            raise
-        except UserError as error:
-            lacking = f"data_mirror '{mirror}' has no {target.name} that can be used ({reasons})"
-            raise UserError(f"{lacking}, and {error}" if mirror else str(error)) from None
+        _from_any_source(file, target, mirror)
 
 
 def is_downloaded(raw: Mapping[str, Any], target: str | Path) -> bool:
@@ -101,41 +89,41 @@ def _copy_file(file: RawFile, path: Path, target: Path) -> None:
     _copy_or_unpack(file, path, target, str(path))
 
 
-def _refused_in_mirror(file: RawFile, target: Path, mirror: str) -> str:
-    """Take a file from the mirror, or say why none there can be used; empty if one was taken."""
-    refused = []
+def _from_any_source(file: RawFile, target: Path, mirror: str) -> None:
+    """Take a file from the local mirror, or else from the first server that has it."""
+    refused, failures = list[str](), list[str]()
     for path in files_in_mirror(mirror, {target.name, file.source_name or target.name}):
-        try:
+        with _noted(refused, "not taken from the mirror"):
             _copy_or_unpack(file, path, target, str(path))
             print(f"taken from the mirror: {path}")
-            return ""
-        except FileAccessError:
-            raise
-        except UserError as error:
-            print(f"not taken from the mirror: {error}")
-            refused.append(str(error))
-    return "; ".join(refused) or "none of that name"
-
-
-def _from_publisher(file: RawFile, target: Path) -> None:
-    """Download from the source, or else from the first of its mirrors that has the file."""
+            return
+    for url in () if file.login else (file.source, *file.mirrors):
+        with _noted(failures, "not fetched"):
+            _from_url(file, url, target)
+            return
     if file.login:
         dataset = target.parent.name
         fix = f"fetch it by hand and name its zip or folder in data_paths.{dataset}"
-        raise UserError(f"{dataset} is behind a login ({file.login}); {fix}")
-    failures = []
-    for url in (file.source, *file.mirrors):
-        try:
-            return _from_url(file, url, target)
-        except UserError as error:
-            failures.append(str(error))
-            print(f"not fetched: {error}")
-    raise UserError("; and ".join(failures))
+        failures = [f"{dataset} is behind a login ({file.login}); {fix}"]
+    why = "; ".join(refused) or "none of that name"
+    lacking = f"data_mirror '{mirror}' has no {target.name} that can be used ({why}), and "
+    raise UserError((lacking if mirror else "") + "; and ".join(failures))
+
+
+@contextlib.contextmanager
+def _noted(failures: list[str], what: str) -> Iterator[None]:
+    """Print why this block fails, and add it to the failures: another source may have the file."""
+    try:
+        yield
+    except FileAccessError:
+        raise
+    except UserError as error:
+        print(f"{what}: {error}")
+        failures.append(str(error))
 
 
 def _from_url(file: RawFile, url: str, target: Path) -> None:
-    """Download a file, or its archive unless that is here already. Jobs for other files of the same
-    archive wait meanwhile."""
+    """Download a file or, once for all jobs that wait for its files, its archive."""
     if not file.is_archive:
         with atomic_write(target) as temporary:
             _fetch(url, temporary)
@@ -163,11 +151,13 @@ def _fetch(url: str, target: Path) -> None:
             if refusal(error):  # the disk's, not the network's
                 raise
             cause = error if isinstance(error, HTTPError) else getattr(error, "reason", error)
+            reason = str(cause) or repr(cause)
             if wait is None or _is_final(error):
                 tries = "1 try" if number == 1 else f"{number} tries"
-                reason = f"could not be fetched in {tries} ({str(cause) or repr(cause)})"
-                raise UserError(f"{url}: {reason}; {ADVICE}") from None
-            print(f"{url}: {str(cause) or repr(cause)}; next try in {wait:g} s")
+                raise UserError(
+                    f"{url}: could not be fetched in {tries} ({reason}); {ADVICE}"
+                ) from None
+            print(f"{url}: {reason}; next try in {wait:g} s")
             time.sleep(wait)
 
 

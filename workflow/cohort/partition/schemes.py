@@ -57,8 +57,7 @@ class Classes(Scheme):
 def check_holders(
     category: str, plural: str, number: int, clients: int, most: int, block: int
 ) -> None:
-    """Raise ValueError if clients cannot hold `most` of so many categories each, or their blocks
-    leave some category without a holder."""
+    """Raise ValueError if a client cannot hold `most` categories, or blocks leave some unheld."""
     if most > number:
         raise ValueError(f"a client cannot hold {most} {plural} where there are only {number}")
     if clients * block < number:
@@ -87,8 +86,7 @@ def deal_to_holders(
     clients: int,
     split: Callable[[np.ndarray, int], Parts],
 ) -> Parts:
-    """Give each client its parts of the samples of its categories, which `split` cuts into as many
-    parts as there are holders."""
+    """Give each client its parts of the samples of its categories, cut by `split`."""
     parts: list[Parts] = [[] for _ in range(clients)]
     for number, (samples, holding) in enumerate(zip(samples_of, holders_of, strict=True)):
         if len(samples) < len(holding):
@@ -182,8 +180,7 @@ class Dirichlet(Scheme):
 def deal_by_counts(
     labels: np.ndarray, counts: np.ndarray, order: np.ndarray, rng: np.random.Generator
 ) -> Parts:
-    """Give each client so many samples of each class (class, client), drawn at random. `order` says
-    whose each column is."""
+    """Give clients, in this `order`, so many samples of each class (class, client), at random."""
     classes = range(len(counts))
     samples = [rng.permutation(np.flatnonzero(labels == label)) for label in classes]
     owners = [np.repeat(order, row) for row in counts]
@@ -282,11 +279,8 @@ def split_evenly(samples: np.ndarray, pool: Pool, count: int, rng: np.random.Gen
 @dataclass(frozen=True, kw_only=True)
 class Roles(Scheme):
     """Roles (the data set's groups) are dealt to the clients in turn, largest first and over and
-    over, until each client has k. Every holder of a role has all its samples.
-
-    If there are more than k roles per client, the smallest are left out; if there are fewer, some
-    roles have several holders. Nothing is random: all seeds deal the same shards.
-    """
+    over, until each client has k; each holder of a role has all its samples. Small roles may be
+    left out, or roles have several holders. Nothing is random: all seeds deal the same."""
 
     name: ClassVar[str] = "roles"
     exact: ClassVar[bool] = False
@@ -311,12 +305,9 @@ class Roles(Scheme):
 
 
 def dealt_roles(roles: int, clients: int, per_client: int) -> np.ndarray:
-    """The positions of each client's roles in the list of roles (client, role).
-
-    After roles / gcd(roles, clients) turns a client meets the same roles again, and the authors'
-    loop, which this follows up to there, never ends; here it continues one role further on. A
-    larger `per_client` is no error: how many roles have samples depends on the seed.
-    """
+    """The positions of each client's roles in the list of roles (client, role). After roles /
+    gcd(roles, clients) turns a client meets the same roles again, and the authors' loop, followed
+    up to there, never ends; here it continues one role further on."""
     turn = np.arange(per_client)
     extra = turn // (roles // gcd(roles, clients))
     hand: np.ndarray = (np.arange(clients)[:, None] + clients * turn + extra) % roles

@@ -26,13 +26,10 @@ PROGRESS = re.compile(r"round (\d+)/\d+ .* (\S+) rounds/s ")
 
 @dataclass(frozen=True)
 class CellStatus:
-    """The state of a cell.
-
-    A finished one has the seconds that its rounds took and its device, if it was trained here on
-    one alone; an unfinished one the round it reached and its rounds per second. `changed` lists the
-    user's own files that made its record or checkpoint in another version. `restored` tells a
-    record from a release from one that was trained here.
-    """
+    """The state of a cell, with the seconds that a finished one's rounds took and its device if it
+    was trained here on one alone, or the round that an unfinished one reached and its rounds per
+    second. `changed` are the user's files that made its record or checkpoint in another version. A
+    `restored` record is from a release."""
 
     cell: Cell
     state: str

@@ -1,5 +1,4 @@
-"""What exists of a study: drawn from its records and checkpoints, as figures, tables and a page in
-results/{scale}/partial, or loaded as pandas frames."""
+"""A study drawn from what exists of it, in results/{scale}/partial, or loaded as pandas frames."""
 
 import contextlib
 import hashlib
@@ -56,8 +55,7 @@ def draw_studies(plan: Plan, studies: Sequence[str]) -> list[str]:
 
 
 def draw_study(plan: Plan, name: str) -> str:
-    """Draw a study from what exists, unfinished cells included, but no figure without enough runs;
-    return the path of its page."""
+    """Draw a study's page from what exists, but no figure without enough runs; return its path."""
     study, layout = plan.study(name), plan.previews
     metrics = {key: collect_partial(plan, name, key) for key in study.experiments}
     for key, spec in study.drawn_items().items():

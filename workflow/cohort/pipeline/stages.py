@@ -1,11 +1,7 @@
-"""The input functions and params of the rules, the named targets (`all`, each study, and its
-figures and tables), and the specs that drawing, tabulating, judging and reporting get: plain data,
-ready for JSON.
-
-Snakemake's main process, the driver, holds the plan. A job on a cluster reads the Snakefile anew,
-but has no plan: it reads only the plan files that the driver froze, so that a study can be edited,
-or broken, while its jobs wait.
-"""
+"""The input functions, params and named targets of the rules, and the specs of figures, tables,
+claims and pages, ready for JSON. The driver, Snakemake's main process, holds the plan. A job on a
+cluster reads the Snakefile anew, but has only the plan files that the driver froze, so that a study
+can be edited, or broken, meanwhile."""
 
 import functools
 import hashlib
@@ -289,8 +285,7 @@ def _target_files(plan: Plan, names: list[str], item: str) -> Files:
 
 
 def _measured(plan: Plan, experiments: Iterable[tuple[str, str]]) -> Files:
-    """The metrics of these experiments, and the missing records under metrics that exist, for which
-    Snakemake would not ask."""
+    """The experiments' metrics, and records missing under existing ones, unasked by Snakemake."""
     files = []
     for study, experiment in experiments:
         files.append(plan.layout.metrics(study, experiment))

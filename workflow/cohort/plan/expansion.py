@@ -1,8 +1,6 @@
-"""Expand a validated study file into its cells, figures, tables and claims at a scale.
-
-An experiment may extend one of another study: `extends: fedentopt.baselines` has the same cells,
-and those of the strategies that it adds (`strategy: [+mine]`) under the same protocol.
-"""
+"""Expand a validated study file into its cells, figures, tables and claims at a scale. An
+experiment may extend one of another study: `extends: fedentopt.baselines` has its cells, and those
+of strategies that it adds (`strategy: [+mine]`) under the same protocol."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

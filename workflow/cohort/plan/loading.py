@@ -1,8 +1,5 @@
 """Load the config and plan the cells of its studies: one `load` for Snakemake and the command line.
-
-Planning reads YAML files and nothing else, except that it checks whether data sets behind a login
-are available.
-"""
+It reads YAML files, and looks whether data sets behind a login are available."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -308,8 +305,7 @@ def require_study(name: str) -> str:
 
 
 def _read_entries(name: str, validator: Validator) -> dict[str, Any]:
-    """Read the entries of config/{name}.yaml, then those of the user's file of that name, if any.
-    Raise a UserError where both have an entry."""
+    """Read the entries of config/{name}.yaml and of the user's; UserError if both have one."""
     file = shipped(CONFIG / f"{name}.yaml")
     user_file = user_files.folder() / file.name
     entries, added = validator.read(file, name), {}

@@ -153,8 +153,7 @@ def settings_of(values: Values) -> Values:
 
 
 class ScaleChoices:
-    """How a scale changes each run of a study, or that it leaves the run out: the first of the
-    experiments that have the run decides for all of them."""
+    """How a scale changes or leaves out each run, as its first experiment decides for all."""
 
     def __init__(self) -> None:
         self._scales: dict[Identity, Scale | None] = {}
@@ -186,8 +185,7 @@ def _identity(cell: Values) -> Identity:
 
 
 def with_seeds(cells: list[Values], count: int) -> list[Values]:
-    """The cells with `count` seeds each: their own, then the next numbers. Cells that differ in
-    nothing but their seed stay together."""
+    """The cells with `count` seeds, their own first, those of one run side by side."""
     groups: dict[Identity, list[Values]] = {}
     for cell in cells:
         groups.setdefault(_without_seed(cell), []).append(cell)

@@ -1,5 +1,4 @@
-"""Turn a cell's values into planned things (complete settings, digests, paths), and reject settings
-that cannot be trained together before any job starts."""
+"""Turn a cell's values into planned files, and reject settings that cannot be trained together."""
 
 import dataclasses
 import typing

@@ -1,11 +1,7 @@
-"""The JSON Schemas of config files, and their validation; each mistake becomes one sentence: the
-key, and what jsonschema says of it.
-
-The schemas in config/schemas refer to those of the config's parts, which are derived from the
-components themselves, as `cohort:settings`, `cohort:selector` and so on, so a new component or
-parameter needs no edit there. Their keyword `cases`, which is not in JSON Schema, picks a mapping's
-schema by one of its keys (`_localized` writes it in JSON Schema, for editors).
-"""
+"""The JSON Schemas of config files, and their validation; each mistake becomes one sentence. The
+files in config/schemas refer to schemas derived from the components as `cohort:selector` and so on.
+Their keyword `cases` picks a mapping's schema by one of its keys (`_localized` writes it in JSON
+Schema, for editors)."""
 
 import contextlib
 import math
@@ -75,8 +71,7 @@ def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
 
 
 def _settings_schema(words: Mapping[str, list[str]]) -> Schema:
-    """The schema of a cell's settings, and of its strategy's parameters (`selector.buffer`), whose
-    values are checked later, when the component is known."""
+    """The schema of settings, and of strategies' parameters (`selector.buffer`), checked later."""
     settings: Schema = schema_of(Settings)["properties"]
     for key in settings.keys() & words.keys():
         settings[key] = settings[key] | {"enum": words[key]}
@@ -205,8 +200,7 @@ class Validator:
 
 
 def _sentence(error: ValidationError) -> str:
-    """The key of a validation error and its message, with a near word for an unknown one and the
-    schema's description for a value of the wrong form."""
+    """A validation error's key and message, with a near word or the schema's description."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
     key = "".join(steps)[: 2 * LONGEST].lstrip(".") or "the file"
     rule = str(error.validator)

@@ -29,16 +29,11 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Study:
-    """A study at a scale: cells by experiment, and figures, tables and claims as validated.
-
-    `papers` names, for each experiment, the study whose paper's values are shown beside it: another
-    one if it extends that one's. `source` cites the study's own paper, `methods` are the strategies
-    that it proposes. `key_figure` opens the study's page, after the `question` and the
-    `findings` on what the released runs show, each a `text` and the values that it `rests_on`.
-
-    `skipped` holds the cells of each experiment that cannot be run here, each with the reason.
-    `notes` say which cells were left out and why.
-    """
+    """A study at a scale: cells by experiment, and figures, tables and claims as validated. By
+    experiment, `papers` names the study whose paper's values are shown beside it, the extended one
+    if it extends one, and `skipped` the cells that cannot be run here, with reasons. `source` cites
+    the paper, which proposes the strategies `methods`. A page begins with the `question`,
+    `findings` (each a `text` and the values that it `rests_on`) and `key_figure`."""
 
     name: str
     title: str
@@ -105,8 +100,7 @@ def is_wanted(row: Row, wanted: Wanted) -> bool:
 
 
 def check_only(wanted: Wanted, studies: Sequence[Study]) -> None:
-    """Raise a UserError for a label or value that none of these studies has, or if no cell matches,
-    also of those that cannot be run here, of which a note says why."""
+    """Raise a UserError for a label or value of none of these studies, or if no cell matches."""
     rows = [row for study in studies for part in study.experiments.values() for row in part.rows]
     rows += [row for study in studies for here in study.skipped.values() for row, _ in here]
     names = " or ".join(study.name for study in studies)

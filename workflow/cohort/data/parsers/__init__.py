@@ -31,8 +31,7 @@ def parser_name(dataset: str, info: DatasetInfo) -> str:
 
 
 def sample_info(info: DatasetInfo) -> dict[str, Any]:
-    """The settings of a data set's entry that describe its samples, without those at their
-    defaults: a new optional key does not change the digests of prepared data."""
+    """The settings of an entry that describe samples, without defaults, which digests leave out."""
     described = {key: info.get(key, default) for key, default in DEFAULTS.items()}
     return {key: value for key, value in described.items() if value != DEFAULTS[key]}
 

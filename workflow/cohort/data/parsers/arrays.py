@@ -126,8 +126,7 @@ def _read_folder(path: Path, side: int | None) -> tuple[np.ndarray, Any, np.ndar
 
 @dataclass(frozen=True, kw_only=True)
 class MedMnist(Parser):
-    """Parses any set of MedMNIST+. Gray images become RGB, because the papers that use them train
-    networks for color images."""
+    """Parses any set of MedMNIST+. Gray images become RGB, for networks for color images."""
 
     name: ClassVar[str] = "medmnist"
     in_digest: ClassVar[bool] = False
