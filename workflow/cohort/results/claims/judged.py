@@ -237,10 +237,16 @@ def _judged_claim(
         compared.append(JudgedComparison(comparison_name(comparison, names), named, sides))
     once, _ = _values_once(scaled, measured, names)
     return JudgedClaim(
-        **{"claim": name, "says": claim.says, "where": claim.where, "kind": claim.name},
-        **{"metric": claim.metric, "at": scaled.at},
-        **{"measured": runs.verdict, "measured_evidence": runs.evidence},
-        **{"paper": papers.verdict, "paper_evidence": papers.evidence},
+        claim=name,
+        says=claim.says,
+        where=claim.where,
+        kind=claim.name,
+        metric=claim.metric,
+        at=scaled.at,
+        measured=runs.verdict,
+        measured_evidence=runs.evidence,
+        paper=papers.verdict,
+        paper_evidence=papers.evidence,
         n=sum(value.n for value in once),
         planned=sum(value.planned for value in once),
         diverged=sum(value.diverged for value in once),
