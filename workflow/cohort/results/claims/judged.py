@@ -238,7 +238,8 @@ def _judged_claim(
     once, _ = _values_once(scaled, measured, names)
     return JudgedClaim(
         **{"claim": name, "says": claim.says, "where": claim.where, "kind": claim.name},
-        **{"metric": claim.metric, "at": scaled.at},
+        metric=claim.metric,
+        at=scaled.at,
         **{"measured": runs.verdict, "measured_evidence": runs.evidence},
         **{"paper": papers.verdict, "paper_evidence": papers.evidence},
         n=sum(value.n for value in once),
