@@ -15,7 +15,8 @@ import yaml
 from benchmarks.peers import ROOT
 
 FOLDERS = ("rules", "workflow", "config", "profiles", "resources/paper_values")
-PARTS = (*FOLDERS, "Snakefile", "environment.yml")
+FILES = ("Snakefile", "environment.yml")
+PARTS = (*FOLDERS, *FILES)
 
 
 def copy_project(target: Path, root: Path = ROOT) -> Path:
@@ -24,7 +25,7 @@ def copy_project(target: Path, root: Path = ROOT) -> Path:
     for part in FOLDERS:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(root / part, target / part, ignore=ignored)
-    for part in {*PARTS} - {*FOLDERS}:
+    for part in FILES:
         shutil.copy2(root / part, target / part)
     return target
 

@@ -131,12 +131,9 @@ def test_gini_by_hand_and_by_its_definition() -> None:
 def test_longest_gap_by_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     cohorts = [rng.choice(12, 3, replace=False) for _ in range(60)]
-    words = (
-        "".join("x" if client in cohort else "." for cohort in cohorts) for client in range(12)
-    )
-    assert collecting.longest_gap(cohorts, 12) == max(
-        len(part) for word in words for part in word.split("x")
-    )
+    words = ["".join(".x"[client in cohort] for cohort in cohorts) for client in range(12)]
+    gaps = [len(part) for word in words for part in word.split("x")]
+    assert collecting.longest_gap(cohorts, 12) == max(gaps)
     assert collecting.longest_gap([np.array([0, 1])] * 3, 3) == 3  # client 2 never
     assert collecting.longest_gap([np.arange(3)] * 2, 3) == 0
 

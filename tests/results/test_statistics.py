@@ -47,9 +47,8 @@ def test_samples_without_any_spread() -> None:
 
 
 def test_only_seeds_that_both_have_are_compared() -> None:
-    result = statistics.paired_differences(
-        {"0": 5.0, "1": 7.0, "2": 1.0}, {"1": 4.0, "0": 4.0, "3": 0.0}
-    )
+    ours, theirs = {"0": 5.0, "1": 7.0, "2": 1.0}, {"1": 4.0, "0": 4.0, "3": 0.0}
+    result = statistics.paired_differences(ours, theirs)
     assert (result.mean, result.n) == (2, 2)
 
 

@@ -44,6 +44,7 @@ def settings(*differences: float) -> list[Cell]:
 ORDER = PARTITIONS | {"values": ["a", "b", "c"], "way": "falls"}
 GAIN = STRATEGIES | {"pairs": [["b", "a"]]}
 AB, LEVEL = line(0.495, 0.565, label="strategy"), line(0.46, 0.4661, 0.4511)
+SEVEN = "56.50 - 49.50 = 7.00 (b minus a)"
 LEVEL_APART, NEVER = "1.50 apart, 45.11 (c) to 46.61 (b)", PARTITIONS | {"at": "first 0.9"}
 CURVES: list[Cell] = [
     (final(0, partition="quick")[0], "done", {5: 0.1, 10: 0.2, 20: 0.15}),
@@ -84,12 +85,7 @@ CASES = [
     ("best", FIRST, CURVES, "10 (quick); 20 (slow); never (never)"),
     ("compare", SIDES, line(0.5, 0.5), "= 50.00 (a) = 50.00 (b)"),
     ("compare", LOSS, IID, "no value for iid"),
-    (
-        "gain",
-        GAIN | {"margin": 7},
-        AB,
-        "= 56.50 - 49.50 = 7.00 (b minus a), asked for a difference above 7",
-    ),
+    ("gain", GAIN | {"margin": 7}, AB, f"= {SEVEN}, asked for a difference above 7"),
     ("gain", GAIN | {"at": "first 0.9"}, AB, "= never - never = 0 (b minus a)"),
     (
         "average",

@@ -31,7 +31,6 @@ from cohort.training.cell import Cell
 from tests.conftest import ROOT
 
 Tables = dict[str, pa.Table]
-Manifest = dict[str, Any]
 EVERYTHING = ("metrics", "cost", "cohorts", "responders", "traffic", "clients", "classes")
 
 
@@ -81,7 +80,7 @@ def begin(tables: Tables, name: str, key: str, first: Any) -> None:
     tables[name] = table.set_column(table.column_names.index(key), key, values)
 
 
-def bomb(folder: Path, manifest: Manifest) -> None:
+def bomb(folder: Path, manifest: dict[str, Any]) -> None:
     """Ten million rounds in some kB."""
     rows = np.zeros(10**7, np.int64)
     digests = pa.DictionaryArray.from_arrays(rows.astype(np.int32), ["k000000000000"])
