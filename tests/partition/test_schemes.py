@@ -158,22 +158,6 @@ def test_classes_per_client_of_the_nc_partitions(low: int, mean: float, most: in
     assert held.max(axis=1).min() <= most <= held.max(axis=1).max()
 
 
-def test_even_classes_leave_no_rest():
-    """With exactly 450 of each class and 1 or 2 classes drawn, nobody holds more than 2, and the
-    mean is 1.73."""
-    labels = np.repeat(np.arange(100), 450)
-    held = np.stack([held_classes("sampled-1-2", labels, seed) for seed in range(20)])
-    assert held.max() == 2 and held.mean() == pytest.approx(1.73, abs=0.03)
-
-
-@pytest.mark.parametrize("clients", [7, 10, 13])
-def test_the_first_clients_get_what_does_not_divide(clients: int):
-    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(5), [40, 21, 33, 60, 50]))
-    size, larger = divmod(204, clients)
-    sizes = count_labels("sampled-1-3", labels, clients).sum(axis=1)
-    assert sizes.tolist() == [size + 1] * larger + [size] * (clients - larger)
-
-
 def literal_sampled(
     per_class: list[int], order: np.ndarray, low: int, high: int, rng: np.random.Generator
 ) -> list[list[int]]:
