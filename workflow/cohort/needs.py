@@ -18,7 +18,8 @@ TINY = 1e-30  # a probability that is no more than 0 in float64
 
 
 class ModelResults(Protocol):
-    """The results of a model on some samples, computed and charged when they are first read."""
+    """The results of one model on one set of samples. A number is computed when it is first asked
+    for, and its samples are then counted in the round's ledger."""
 
     @property
     def loss(self) -> float:
@@ -81,7 +82,8 @@ class EvaluationContext(Protocol):
         """Results of the global model on each client's training samples."""
 
     def global_on_batch(self) -> Iterable[ModelResults]:
-        """Results of the global model on a random batch of each client, as large as a step's."""
+        """Results of the global model on a random batch of each client's training samples, as large
+        as one of a local step."""
 
     def training_loss(self) -> np.ndarray:
         """The mean loss of each client's local steps (client), after training."""
@@ -143,13 +145,15 @@ class Overlap(Need):
 
 
 class SamplesPerRound(Need):
-    """The server knows how many of its samples each client uses in a round with all its work."""
+    """The server knows how many samples each client holds, and how many of them its local steps
+    take in a round with all of its work."""
 
     name, gathered, evaluates = "samples_per_round", "once", False
 
 
 class ExpectedDuration(Need):
-    """The server knows clients' devices, and so the simulated seconds of all of J, or else 0."""
+    """The server knows each client's device and link, and so the simulated seconds of a round with
+    all of J; 0 if the run simulates no time."""
 
     name, gathered, evaluates = "expected_duration", "once", False
 
@@ -188,7 +192,8 @@ class CandidateAccuracy(Need):
 
 
 class CandidateBatchLoss(Need):
-    """Each client of the pool sends the global model's mean loss on a random batch of its own."""
+    """Each client of the pool receives the global model, evaluates it on a random batch of its own
+    training samples and sends the mean loss."""
 
     name, gathered, numbers = "candidate_batch_loss", "before", 1
 
@@ -197,7 +202,8 @@ class CandidateBatchLoss(Need):
 
 
 class TrainingLoss(Need):
-    """After training, each client sends the mean loss of its local steps; nothing is evaluated."""
+    """After training, each client sends the mean loss of its local steps, on its own training
+    samples. No evaluation is needed."""
 
     name, gathered, numbers, evaluates = "training_loss", "after", 1, False
 
@@ -213,7 +219,8 @@ class ReceivedLoss(Need):
 
 
 class Duration(Need):
-    """The simulated seconds from sending a client the model to receiving its update, or else 0."""
+    """The server notes the simulated seconds from sending a client the model to receiving its
+    update; 0 if the run simulates no time."""
 
     name, gathered, evaluates = "duration", "after", False
 
@@ -241,7 +248,8 @@ class BiasUpdate(Need):
 
 
 class SoftLabels(Need):
-    """After training, each client sends its local model's mean softmax output on own samples."""
+    """After training, each client sends the mean softmax output of its local model over its own
+    samples: one number per class."""
 
     name, gathered, numbers = "soft_labels", "after", "classes"
 

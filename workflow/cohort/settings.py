@@ -1,4 +1,6 @@
-"""What a cell is: its settings, the rounds that it evaluates, and the plan file of each output."""
+"""What a cell is: its settings, the rounds that it evaluates, and the plan file of each output.
+
+Planning writes these files (`plan/resolution.py`); `training/cell.py` reads a cell from its own."""
 
 import functools
 import hashlib
@@ -33,7 +35,8 @@ def _rounds(help: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """All settings of a cell. Defaults are left out of digests, so new settings change none."""
+    """All settings of a cell. A setting at its default is left out of the digest, so that new
+    settings do not change old digests."""
 
     dataset: str = parameter(help="a data set of config/datasets.yaml")
     model: str = parameter(help="a model of workflow/cohort/models.py")
@@ -136,7 +139,8 @@ ADDED_SHARD_KEYS = ("validation", "holdout")
 def cell_identity(
     settings: Mapping[str, Any], strategy_parts: Mapping[str, Any], data: str
 ) -> dict[str, Any]:
-    """The identity of a cell: settings and strategy's parts, without defaults, and data."""
+    """The identity of a cell, from which its digest is made: its settings and its strategy's parts,
+    both without defaults, and the digest of its data."""
     own = {key: value for key, value in settings.items() if value != DEFAULTS.get(key)}
     return own | dict(strategy_parts) | {"data": data}
 
@@ -148,7 +152,8 @@ def shard_identity(settings: Mapping[str, Any], data: str) -> dict[str, Any]:
 
 
 def local_work(J: str) -> tuple[int, bool]:
-    """Parse J into its amount and whether it counts epochs: `J4`: (4, False), `J5e`: (5, True)."""
+    """Parse a setting J into the amount of local work and whether it counts epochs: `J4`, four
+    steps, is (4, False); `J5e`, five epochs, is (5, True)."""
     match = re.fullmatch(r"J(\d+)(e?)", J)
     assert match is not None, J
     return int(match[1]), bool(match[2])
@@ -220,7 +225,8 @@ class PlannedFile:
 
 
 def digest_of(settings: Mapping[str, Any], science: Mapping[str, int]) -> str:
-    """The digest `k...` of a planned file: of its identity, and science versions above 1."""
+    """The digest of a planned file: `k` and 12 hex digits of a hash of the settings that differ
+    from their defaults and of the science versions above 1."""
     bumped = {name: version for name, version in science.items() if version != 1}
     content = {"settings": settings, "science": bumped}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
@@ -250,7 +256,8 @@ def read_plan(file: str | Path) -> PlannedFile:
 def check_digest(
     planned: PlannedFile, identity: Callable[[PlannedFile], Mapping[str, Any]]
 ) -> None:
-    """Raise UserError unless a planned file has the digest of its identity and science versions."""
+    """Raise UserError unless the planned file's digest is that of its identity, which `identity`
+    derives from its settings, and of its science versions."""
     try:
         is_right = planned.digest == digest_of(identity(planned), planned.science)
     except (KeyError, TypeError, ValueError, AttributeError):  # settings of another kind

@@ -1,4 +1,5 @@
-"""`cohort check` judges claims, `cohort draw` draws figures and tables, from what records exist."""
+"""What the records say that exist: `cohort check` judges claims by them and by the paper's own
+values, `cohort draw` draws a study, a figure or a table."""
 
 import argparse
 import tempfile

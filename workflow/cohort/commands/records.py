@@ -37,7 +37,8 @@ METRIC = "test_accuracy"
 
 
 def planned_files(plans: Iterable[Plan]) -> Callable[[Path], bool]:
-    """Make a function that says whether plans have, or with more seeds would have, a file."""
+    """Make a function that says whether plans have the record or shards of a path, or would have
+    them with further seeds: `--seeds 5` trains more than studies name."""
     by_folder: defaultdict[Path, dict[Path, Cell | PlannedFile]] = defaultdict(dict)
     for plan in plans:
         every: list[Cell | PlannedFile] = [*plan.cells.values(), *plan.shards.values()]
@@ -174,7 +175,8 @@ def restore_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def restore_command(options: argparse.Namespace) -> None:
-    """Turn the released runs of these studies, or of all, into records, and print how many."""
+    """Turn the released runs of these studies, or of all that a release exists of, into records,
+    and print how many of each release were restored."""
     source, ours = Path(options.source), dict[str, Path]()
     if options.source == RELEASED:
         ours = releases.release_folders(all_studies())

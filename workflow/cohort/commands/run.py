@@ -45,7 +45,8 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_command(options: argparse.Namespace) -> None:
-    """Train a plan file's cell; plan any other cell, make its inputs, and become its process."""
+    """Train the cell of a plan file. Plan any other cell here, make its data and shards, and become
+    the process that trains it."""
     file = Path(options.cell)
     given = options.options | ({"device": options.device} if options.device else {})
     if file.suffix == ".json" and file.exists():
@@ -65,13 +66,15 @@ def run_command(options: argparse.Namespace) -> None:
 
 
 def training_command(file: Path, until: int | None, options: Mapping[str, Any]) -> list[str]:
-    """The command that trains a plan file's cell in a process that imports no other component."""
+    """The command that trains the cell of a plan file in a process of its own, which imports no
+    component but the cell's: planning imports all of the user's."""
     command = [sys.executable, "-m", "cohort", "run", str(file), "--options", json.dumps(options)]
     return [*command, "--until", str(until)] if until else command
 
 
 def check_cell_text(text: str) -> None:
-    """Raise UserError, before planning, unless a text can be a record's path or a digest."""
+    """Raise UserError, before anything is planned, unless a text can be the path of a record or the
+    beginning of a digest."""
     if not text.endswith(".h5") and not re.fullmatch("k[0-9a-f]{0,12}", text):
         raise UserError(f"'{text}' is no cell: give the path of its record, or its digest")
 
@@ -100,7 +103,8 @@ def find_cell(plan: "planning.Plan", text: str) -> Cell | None:
 
 
 def run_cell(file: Path, until: int | None = None, **options: Any) -> None:
-    """Train a plan file's cell, whose inputs exist, `until` a round if given, and show progress."""
+    """Train the cell of a plan file, whose data and shards must exist, with a progress bar. `until`
+    stops after that round; the other options are those of `train`."""
     cell = read_cell(file)
     if Path(cell.path).exists():
         print(f"{cell.path} exists: delete it to train the cell again")

@@ -1,4 +1,5 @@
-"""What commands share: options, the plan that they ask for, and output of at most 80 columns."""
+"""What commands share: options, the plan that these ask for, and output in lines of at most 80
+columns, with colors in a terminal only."""
 
 import argparse
 import json
@@ -53,7 +54,8 @@ def add_only(parser: argparse.ArgumentParser) -> None:
 def add_studies(
     parser: argparse.ArgumentParser, *, whole: bool = False, default: str = LISTED
 ) -> None:
-    """Add the names of studies, by `default` these, and the options that plan them `whole`."""
+    """Add the names of studies and the options that plan them, --only unless they are `whole`;
+    `default` says which ones are meant without a name."""
     (add_config if whole else add_only)(parser)
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"a study (default: {default})")
 
@@ -72,7 +74,8 @@ def config_texts(options: argparse.Namespace) -> list[str]:
 
 
 def load_plan(options: argparse.Namespace, **fixed: Any) -> "planning.Plan":
-    """Load the plan that the options ask for; `fixed` keys of the config take precedence."""
+    """Load the plan for --config, the options that stand for its keys, and the studies that were
+    named; `fixed` keys of the config take precedence."""
     overrides = dict(map(yaml_files.parse_override, config_texts(options)))
     if getattr(options, "studies", None):
         overrides["studies"] = list(map(planning.require_study, options.studies))

@@ -185,7 +185,8 @@ def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
 
 
 def time_left_lines(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
-    """Yield a line on the time left for each kind of device with finished cells, or an estimate."""
+    """Yield a line on the time left at the pace of finished cells, one for each kind of device, or
+    as estimated if none has finished here."""
     estimated = cell_states.hours_left(plan, cells)
     measured = {device: hours for device, hours in estimated.items() if device}
     for device, hours in (measured or estimated).items():
@@ -379,7 +380,8 @@ def _record_lines(record: Record) -> Iterator[str]:
 
 
 def find_record(text: str) -> Path | None:
-    """The record with this path, or the only one whose digest begins so, if there is any."""
+    """The path of the record with this path or this beginning of a digest; None if no digest
+    begins so. Raise UserError if several do."""
     if "/" in text or text.endswith(".h5"):
         file = Path(relative_path(text))
         return file if file.exists() else None

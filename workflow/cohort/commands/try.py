@@ -40,8 +40,11 @@ def try_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def try_command(options: argparse.Namespace) -> None:
-    """Print which cells the figure or table shows and what the missing ones cost, train them, and
-    print the results beside FedAvg's if strategies are named, else beside the paper's."""
+    """Say which cells the figure or table shows and what the missing ones cost, train them, and
+    print the results, compared with FedAvg if strategies are named, else with the paper.
+
+    Raise a UserError for a damaged record, with which nothing could be drawn.
+    """
     item = _item_with_strategies(options)
     cells = item.cells()
     for cell in cells:
@@ -94,7 +97,8 @@ def extending_study(item: Item, strategies: Sequence[str]) -> tuple[str, dict[st
 
 
 def study_name(words: Sequence[str], experiments: Mapping[str, Any]) -> str:
-    """The name `try_...` of the study of these words, with a digest if it is long or taken."""
+    """The name `try_...` of the study of these words. A digest ends one that is too long, or that
+    another study has: `a-b` and `a b` become the same letters."""
     name = f"try_{re.sub(r'[^a-z0-9]+', '_', '_'.join(words))}"
     file = _study_file(name)
     is_taken = file.exists() and yaml_files.read_yaml(file).get("experiments") != experiments

@@ -1,4 +1,5 @@
-"""`cohort verify`: train finished, released or handed-in runs again, and compare bit by bit."""
+"""`cohort verify`: train a finished cell, or runs of a release or a hand-in, again in a temporary
+place, and compare them bit by bit."""
 
 import argparse
 import os
@@ -105,7 +106,8 @@ def verify_handin(options: argparse.Namespace) -> None:
 
 
 def _run_in_its_project(code: Path, options: argparse.Namespace) -> int:
-    """Verify a hand-in in a temporary project with its code; return the exit status."""
+    """Verify a hand-in in a temporary project with its code, which Python imports with the package,
+    and with the data and releases that are here; return the exit status."""
     files = (str(file.relative_to(code.parent)) for file in sorted(code.rglob("*.py")))
     print(f"{code.parent}: its code is executed: {', '.join(files) or 'none'}", flush=True)
     config = ["--config", *texts] if (texts := config_texts(options)) else []
@@ -152,9 +154,11 @@ def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) 
 
 
 def check_same(what: str, before: Record, after: Record, until: int | None = None) -> None:
-    """Print how two runs of a cell differ. Raise UserError with `what` if bits differ on the same
-    kind of device, by the same trainer and with the same versions, or else where they end too far
-    apart."""
+    """Print how two runs of a cell differ, and raise UserError with `what` unless that is allowed.
+
+    On the same kind of device, by the same trainer and with the same versions, all bits must be the
+    same; else the last accuracies and losses must lie within their tolerance.
+    """
     made, again = before.header, after.header
     reasons = list(differing_conditions(made["provenance"], again["provenance"]))
     for reason in reasons:
@@ -207,7 +211,8 @@ def _each_once(sessions: Sequence[Mapping[str, Any]], key: str) -> str:
 
 
 def differing_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """Describe, by their provenance, why the bits of two runs of a cell may differ."""
+    """Describe, by their provenance, why the bits of two runs of a cell may differ: own files,
+    devices, trainers, package versions."""
     for file in user_files.changed_files(before):
         yield f"the record was made by another {file}"
     for key, what in (("device", "on"), ("trainer", "by the trainer")):

@@ -1,5 +1,8 @@
-"""Components: the classes that a config refers to by name. Each is a frozen dataclass, whose fields
-are its parameters: the JSON Schema of its config is derived from them."""
+"""Components: the classes that a config refers to by name.
+
+A component is a frozen dataclass. Its fields are its parameters, and the JSON Schema of its config
+is derived from them, so adding a component means adding a class, and naming it in its catalog.
+"""
 
 import dataclasses
 import functools
@@ -58,7 +61,8 @@ class Component:
         return values
 
     def version(self) -> int:
-        """The science version; override it for a change that concerns only some parameters."""
+        """The science version with these parameters; to override for a change of results that
+        concerns only some parameters."""
         return self.science
 
 
@@ -174,7 +178,8 @@ def _type_schema(hint: Any) -> dict[str, Any]:
 
 
 def canonical(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop values at their defaults and convert the others: `1` and `1.0` are the same setting."""
+    """Drop values equal to their defaults and convert the others to their field's type, so that
+    `1` and `1.0` are the same setting."""
     hints = _hints(cls)
     fields = {field.name: field for field in dataclasses.fields(cls) if field.name in values}
     cast = {name: cast_to_type(hints[name], values[name]) for name in fields}

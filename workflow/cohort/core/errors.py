@@ -41,7 +41,8 @@ FIXES = {
 
 
 def refusal(error: BaseException, path: str | Path = "") -> str | None:
-    """What the system refused and how to fix it, in one sentence; None for any other error."""
+    """State in one sentence what the system refused and how to fix it, or return None for any other
+    error. `path` is named if the error itself names no file."""
     number = error.errno if isinstance(error, OSError) else None
     if rust := re.search(r"\(os error (\d+)\)", str(error)):  # libraries written in Rust
         number = int(rust[1])
@@ -55,7 +56,8 @@ def refusal(error: BaseException, path: str | Path = "") -> str | None:
 
 @contextlib.contextmanager
 def explain_errors(path: str | Path = "") -> Iterator[None]:
-    """Turn an error by which the system refuses something here into a FileAccessError."""
+    """Turn an error by which the system refuses something in this block into a FileAccessError,
+    whose message is one sentence."""
     try:
         yield
     except Exception as error:
@@ -65,7 +67,8 @@ def explain_errors(path: str | Path = "") -> Iterator[None]:
 
 
 def suggest(word: object, allowed: Iterable[object], meant: str = "") -> str:
-    """The end of an error about an unknown word: a near or else `meant` one, and those allowed."""
+    """The end of an error sentence about an unknown word: the closest allowed word, or else
+    `meant`, and the list of allowed ones."""
     choices = [str(choice) for choice in allowed]
     near = closest_choice(str(word), choices) or meant
     listed = ", ".join(choices[:20]) + (", ..." if len(choices) > 20 else "")
@@ -73,7 +76,8 @@ def suggest(word: object, allowed: Iterable[object], meant: str = "") -> str:
 
 
 def closest_choice(word: str, choices: Iterable[str]) -> str:
-    """The choice most like a word that begins like it or contains it, or the reverse; or empty."""
+    """The choice that is most like a word and begins with the same letter, contains the word or is
+    contained in it; empty if there is none."""
     for near in difflib.get_close_matches(word, list(choices), n=5, cutoff=0.5):
         if near[:1] == word[:1] or near in word or word in near:
             return near

@@ -68,7 +68,8 @@ def write_text(path: str | Path, text: str, *, sync: bool = True) -> None:
 
 
 def clamp_times(paths: Iterable[str]) -> None:
-    """Give files from the future the current time: Snakemake deletes outputs older than inputs."""
+    """Give files that are dated in the future the current time. Snakemake deletes what is made from
+    such files, because it would be older than its input."""
     now = time.time()
     for path in paths:
         with contextlib.suppress(OSError):  # gone, or another user's
@@ -139,7 +140,8 @@ def is_locked(path: Path) -> bool:
 
 
 def cache_folder() -> Path:
-    """The user's folder for compiled code, which can be deleted at any time."""
+    """The user's folder for compiled code, `$XDG_CACHE_HOME/cohort` or `~/.cache/cohort`, which can
+    be deleted at any time."""
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "cohort"
 

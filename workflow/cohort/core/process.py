@@ -67,7 +67,8 @@ def _text_of(log: str | Path) -> str:
 
 
 def tracked(items: Iterable[T], doing: str, total: int | None = None) -> Iterable[T]:
-    """The items, behind a progress bar in a terminal; `total` where they have no length."""
+    """The items, behind a progress bar in a terminal that goes when they end. `total` is their
+    number if they have no length."""
     if not sys.stdout.isatty():
         return items
     return rich.track(items, doing, total, transient=True)

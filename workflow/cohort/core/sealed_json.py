@@ -1,4 +1,7 @@
-"""JSON files with a checksum of their values, verified when they are read; indents may change."""
+"""JSON files with a checksum of their content, which is verified when they are read.
+
+The checksum is that of the values, not of the bytes: a file that is indented anew stays valid.
+"""
 
 import hashlib
 import json
@@ -27,7 +30,11 @@ def write_sealed(path: str | Path, content: Mapping[str, Any], *, sync: bool = T
 
 
 def read_sealed(path: str | Path, kind: str, fix: str) -> dict[str, Any]:
-    """Read what `write_sealed` wrote, a file of this `kind`; UserError with a `fix` if damaged."""
+    """Read a JSON file that `write_sealed` wrote.
+
+    Raise UserError if it is missing or damaged: `kind` says what the file should hold, `fix` what
+    to do.
+    """
     try:
         with explain_errors(path):
             content = json.loads(Path(path).read_text(encoding="utf-8"))

@@ -1,5 +1,9 @@
-"""The user's own folder, `my` or as config/config.yaml says: components, strategies, studies and
-data sets. `my/selection/turns.py`, in the place of a built-in one, is `my.selection.turns`."""
+"""The user's own folder, `my`: components, strategies, studies and data sets beside the built-in
+ones.
+
+Its components lie where built-in ones lie in `workflow/cohort`: `my/selection/turns.py` is the
+module `my.selection.turns`. config/config.yaml may name another folder under the key `my`.
+"""
 
 import hashlib
 import importlib
@@ -47,7 +51,8 @@ def module_files(package: str) -> dict[str, Path]:
 
 
 def import_module(package: str, name: str) -> ModuleType:
-    """Import a user's module that extends a package; UserError for whatever goes wrong."""
+    """Import the user's module of this name that extends a package; UserError if it fails, ends
+    Python or changes the working directory."""
     if PACKAGE not in sys.modules:
         root = ModuleType(PACKAGE)
         root.__path__ = [str(folder().resolve())]
@@ -117,7 +122,8 @@ def module_versions(provenance: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def changed_files(provenance: Mapping[str, Any]) -> list[str]:
-    """The user's files, of those that exist, that took part in a run in another version."""
+    """The user's files whose current version is not the one, or the only one, that took part in a
+    run. A file that is gone is left out."""
     return [
         str(file_of(module))
         for module, digests in module_versions(provenance).items()

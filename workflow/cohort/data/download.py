@@ -1,6 +1,9 @@
-"""The download stage: fetch a raw file into resources/raw and verify its checksum. A local mirror
-is tried first, then the publisher, then other servers; data behind a login are taken from where the
-config says. Archives are kept for their other files."""
+"""The download stage: fetch a publisher's file into resources/raw and verify its checksum.
+
+A local mirror is tried first, then the publisher, then other servers that offer the same file. Data
+behind a login are taken from the path that the config names. Archives are kept in
+resources/raw/packed for the other files that are in them; that folder can be deleted at any time.
+"""
 
 import contextlib
 import importlib.util
@@ -123,7 +126,8 @@ def _noted(failures: list[str], what: str) -> Iterator[None]:
 
 
 def _from_url(file: RawFile, url: str, target: Path) -> None:
-    """Download a file or, once for all jobs that wait for its files, its archive."""
+    """Download a file, or its archive unless that is here already. Jobs for other files of the same
+    archive wait meanwhile."""
     if not file.is_archive:
         with atomic_write(target) as temporary:
             _fetch(url, temporary)

@@ -23,7 +23,8 @@ class Samples:
     std: Tensor
 
     def inputs(self, indices: Tensor) -> Tensor:
-        """The network's inputs for these samples: values standardized, or characters as numbers."""
+        """The network's inputs for the samples with these indices: values scaled and standardized,
+        or a text's characters as numbers."""
         if self.scale is None:
             return self._at(indices).long()
         return self.standardized(self.scaled(indices))

@@ -1,5 +1,8 @@
-"""Read the HDF5 store of prepared data. Values are contiguous and uncompressed, to be mapped into
-memory: a process reads only what it uses, and those of a machine share it."""
+"""Read the HDF5 store of prepared data: values and labels of its splits, and the data set's facts.
+
+Values are stored contiguously and uncompressed, so that they can be mapped into memory: a process
+reads only what it uses, and all processes of a machine share what was read.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,5 @@
-"""Layers that compute each channel by itself: batch normalization, and depthwise convolutions."""
+"""Layers that compute each channel by itself: batch normalization by the statistics of a client's
+own batch, and depthwise convolutions."""
 
 import torch
 import triton
@@ -82,7 +83,8 @@ def moments(images: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def scale(images: Tensor, centers: Tensor, slopes: Tensor, offsets: Tensor) -> Tensor:
-    """Images minus centers, times slopes, plus offsets, all three of them (client, channel)."""
+    """Subtract a center from each channel of each client's images, multiply by a slope, and add an
+    offset; all three are (client, channel)."""
     factors = centers, slopes, offsets, slopes
     return _scale_channels(images, images, images, *factors, backward=False)
 

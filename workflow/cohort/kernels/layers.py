@@ -1,4 +1,5 @@
-"""Layers of a network under `torch.vmap` over clients, computed for all at once by the kernels."""
+"""Layers that compute all clients at once, by the kernels, where a network is called under
+`torch.vmap` over its weights and inputs."""
 
 import copy
 from functools import partial

@@ -31,7 +31,8 @@ def is_random(layer: nn.Module) -> bool:
 
 
 def with_padding(network: nn.Module) -> nn.Module:
-    """A copy of a network for `call`, with the same names; itself, if it has no such layer."""
+    """A copy of a network for `call`, with parameters and buffers of the same names; the network
+    itself, if none of its layers is concerned."""
     layers = [*network.modules()]
     if not any(is_normalization(layer) or is_random(layer) for layer in layers):
         return network
@@ -77,7 +78,8 @@ def by_moments(
     images: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor,
     running_var: Tensor, counted: Tensor, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Images, normalized by the moments of those that count, or by running ones without two."""
+    """Images, normalized by the moments of those that count, or by the running statistics if fewer
+    than two do; with these moments."""
     channels, sides = (1, -1, *[1] * (images.dim() - 2)), [0, *range(2, images.dim())]
     exact = images.to(running_mean.dtype)  # autocast may have rounded the images
     is_counted = counted.view(-1, *[1] * (images.dim() - 1))
@@ -119,6 +121,7 @@ def random_calls(network: nn.Module, inputs: Tensor) -> list[RandomCall]:
 
 
 def draw(calls: list[RandomCall], size: int, device: torch.device) -> list[Tensor]:
-    """The factors of each call for a batch of so many samples, drawn as plain PyTorch does."""
+    """The factors of each call for a batch of so many samples, drawn by torch's generator as the
+    layers do that in plain PyTorch."""
     inputs = (torch.ones(size, *shape, dtype=dtype, device=device) for _, shape, dtype in calls)
     return [layer.train()(ones) for (layer, *_), ones in zip(calls, inputs, strict=True)]

@@ -20,7 +20,8 @@ ARRAYS = "memory", "samples", "indices", "rows", "instructions", "factors"
 
 @dataclass(frozen=True)
 class AugmentOptions:
-    """What code that augments must do: pad by a border, which may reflect, and change colors."""
+    """What code that augments must do: the width of the border with which images are padded,
+    whether the border reflects the image, and whether colors change."""
 
     border: int
     reflects: bool
@@ -41,7 +42,8 @@ class AugmentOptions:
 def to_instructions(
     changes: augmentations.AugmentationParameters, dtype: np.dtype
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Turn an augmentation's parameters into the instructions and factors of each image (row)."""
+    """Turn parameters of an augmentation into the two arrays that native code reads, instructions
+    and factors, with a row per image."""
     instructions = np.zeros((len(changes.flip), COLUMNS), dtype=np.int32)
     instructions[:, : changes.colors.shape[1]] = changes.colors
     instructions[:, COLORS:] = np.stack([changes.top, changes.left, changes.flip], axis=1)
@@ -180,7 +182,8 @@ class AugmentCode:
                 emit_change()
 
     def _emit_pixel_loop(self, change: Callable[[list[str]], list[str]]) -> None:
-        """Emit a loop that changes vectors of pixels, one for each channel."""
+        """Emit a loop that replaces vectors of pixels, one value per channel, by those of
+        `change`."""
         emit = self.emit
         with emit.loop(self.channel // emit.lanes) as number:
             pointers = [self._pixel_pointer(channel, 0, 0) for channel in range(3)]

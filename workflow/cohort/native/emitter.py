@@ -32,7 +32,8 @@ class Ranges:
 
 
 def split(total: int, most: int) -> list[Ranges]:
-    """Split range(total) into the fewest ranges of at most `most`: equal ones, or two sizes."""
+    """Split range(total) into as few ranges of at most `most` as possible: a group of equal ranges,
+    or two whose sizes differ by 1."""
     if not total:
         return []
     parts = -(-total // most)
@@ -146,7 +147,8 @@ class Emitter:
         return left if right == 1 else self.value(f"mul nsw i64 {left}, {right}")
 
     def pointer(self, base: str, *offsets: Offset, kind: str = "") -> str:
-        """Emit a pointer moved by numbers, or pairs (index, stride); constant ones come last."""
+        """Emit a pointer moved by offsets: numbers, or pairs (index, stride). Constant offsets are
+        added up and applied last."""
         fixed, kind = 0, kind or self.scalar
         for offset in offsets:
             index, stride = offset if isinstance(offset, tuple) else (offset, 1)
@@ -173,7 +175,8 @@ class Emitter:
     # vectors
 
     def load(self, base: str, *offsets: Offset, reload: bool = False) -> str:
-        """Emit a load of an aligned vector; with `reload`, LLVM keeps it in no register."""
+        """Emit a load of an aligned vector of an array. `reload` keeps LLVM from holding it in a
+        register for later, which the sums of an inner loop need."""
         kind = f"{'volatile ' if reload else ''}{self.vector}"
         return self.value(f"load {kind}, ptr {self.pointer(base, *offsets)}, align {self._width}")
 

@@ -78,7 +78,8 @@ def program_for(request: CodeRequest) -> LanesProgram | SingleSampleProgram:
 
 @functools.lru_cache(maxsize=32)
 def _compiled(request: CodeRequest) -> tuple[LanesProgram | SingleSampleProgram, Function]:
-    """The program for a request and its compiled function; the cache's key has our code too."""
+    """The program for a request and the function compiled from it, made once in a process. The
+    cache's key is the request and the generator's own code."""
     program, key = program_for(request), f"{request}\0{_generator_hash()}"
     name = PREDICT if request.options is None else TRAIN
     return program, compile_function(key, program.llvm_ir, name, request.target)

@@ -207,7 +207,8 @@ class ConvolutionCode(LayerCode):
                     self._emit_input_tile(channels, begin, part.size)
 
     def _emit_input_tile(self, channels: Ranges, begin: int, across: int) -> None:
-        """Emit the gradients of some pixels of each row, in some channels, from all outputs."""
+        """Emit the gradients of some pixels of each row, of some channels at once, from all outputs
+        that these pixels reach."""
         emit, layer, size = self.emit, self.layer, channels.size
         with emit.loops("%blocks", channels.count, layer.inputs[1]) as (block, part, row):
             channel = emit.add(emit.mul(part, size), channels.start)
@@ -235,7 +236,8 @@ class ConvolutionCode(LayerCode):
     def _emit_kernel_line(
         self, sums: list[str], source: str, weights: str, begin: int, across: int
     ) -> None:
-        """Add to `sums` the products of a line of the kernel and a row of the outputs' gradient."""
+        """Add the products of one line of the kernel with a row of the outputs' gradient to `sums`.
+        What would be outside of the row is left out."""
         emit, layer = self.emit, self.layer
         for right in range(layer.kernel):
             columns = [begin + x + layer.padding - right for x in range(across)]

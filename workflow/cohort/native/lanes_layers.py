@@ -143,7 +143,8 @@ class LayerCode:
         return self.emit.broadcast(bias)
 
     def store_gradient(self, value: str, *indices: Index) -> None:
-        """Emit a store of an input's gradient, 0 where ReLU was off (or a mask will tell)."""
+        """Emit a store of the gradient of an input, 0 where the ReLU before it was off. Where the
+        layer before pools, its masks will tell instead."""
         emit, before = self.emit, self.layout.layers[self.number - 1]
         if before.rectifies and not before.pools:
             value = emit.where_positive(value, emit.load(self.pointer(self.inputs, *indices)))

@@ -1,4 +1,5 @@
-"""The code of a network for batches, with samples in the lanes: fetch, layers, loss and step."""
+"""The code of a network for batches, with samples in the lanes of vectors: fetching a batch, its
+layers, the loss and a step."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -74,7 +75,8 @@ class LanesProgram:
         return self.emit.llvm_ir()
 
     def _emit_forward(self, batch: Index) -> tuple[str, list[str]]:
-        """Emit a batch's fetch and forward pass; return its size and the layers' arguments."""
+        """Emit code that fetches a batch and passes it through the network; return the size of the
+        batch and the arguments of the functions of layers."""
         emit = self.emit
         count = emit.load_int("%counts", batch)
         blocks = emit.value(f"sdiv i64 {emit.add(count, emit.lanes - 1)}, {emit.lanes}")

@@ -165,7 +165,8 @@ def emit_move(emit: Emitter, count: int, options: StepOptions) -> None:
 
 
 def rate_before_move(emit: Emitter, options: StepOptions) -> str:
-    """Emit the learning rate before `move`, whose pull takes the share lr mu of a step back."""
+    """Emit the learning rate of a gradient's step before `move`, whose pull to the anchor then
+    takes the share lr mu of that step back."""
     if not options.proximal:
         return "%lr"
     scalar = emit.scalar

@@ -277,7 +277,8 @@ class SingleSampleConvolutionCode(SingleSampleCode):
             emit.store(value, self.output_pointer(row, column, *channel), index * self.outer)
 
     def _emit_pooling(self, four: Sequence[str], positions: str) -> str:
-        """Emit the maximum of four, and a store of its offset, of equals the first's; return it."""
+        """Emit the maximum of four and a store of the offset of the one that it was, the first of
+        equals; return the maximum."""
         emit, integers = self.emit, f"<{self.lanes} x i32>"
         greatest, position = four[0], "splat (i32 0)"
         for value, (y, x) in zip(four[1:], FOUR[1:], strict=True):
@@ -303,7 +304,8 @@ class SingleSampleConvolutionCode(SingleSampleCode):
             emit.store_number(emit.value(f"fsub {emit.scalar} {bias}, {change}"), goal)
 
     def _emit_gradient_list(self, channel: Index) -> tuple[str, str]:
-        """Emit lists of an output channel's gradients and their offsets; return number and sum."""
+        """Emit code that lists where an output channel has a gradient, as offsets in the inputs,
+        and the gradients; return how many there are, and their sum."""
         emit, layer, scalar = self.emit, self.layer, self.emit.scalar
         step = 1 + layer.pools
         count, total = emit.variables(["0"], "i64"), emit.variables([emit.literal(0)], scalar)
@@ -326,7 +328,8 @@ class SingleSampleConvolutionCode(SingleSampleCode):
         return count.load()[0], total.load()[0]
 
     def _emit_listed_step(self, channel: Index, count: str) -> None:
-        """Emit code that adds what is listed to the inputs' gradients, and steps the weights."""
+        """Emit code that adds each listed gradient's part to the gradients of the inputs, and takes
+        the step of the channel's weights."""
         emit, layer, lanes, tile = self.emit, self.layer, self.lanes, self.layout.target.tile
         per_output = layer.taps * self.inner
         weights = emit.pointer("%weights", (channel, per_output), self.weight)
@@ -413,7 +416,8 @@ class FirstConvolutionCode(SingleSampleConvolutionCode):
     def _gradient_shares(
         self, gradient: str, row: Index, column: Index, channel: int
     ) -> Iterator[tuple[str, str]]:
-        """Emit each unpooled pixel's share of a gradient; yield it and a pointer to its inputs."""
+        """Emit the share of a gradient that each pixel before pooling has; yield each with a
+        pointer to the pixel's first input."""
         emit, integers = self.emit, f"<{self.lanes} x i32>"
         if not self.layer.pools:
             yield gradient, self.input_pointer((row, self.row), (column, self.column))

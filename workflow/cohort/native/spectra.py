@@ -108,17 +108,20 @@ def weight_slots(emit: Emitter, real: str, imaginary: str) -> list[str]:
 
 
 def output_frequency(emit: Emitter, slots: list[str]) -> Complex:
-    """Emit an output frequency from its three real products, in the order of `input_slots`."""
+    """Emit the real and imaginary parts of an output frequency from its three real products
+    (Karatsuba), in the order in which `input_slots` lists their factors."""
     return emit.op("fsub", slots[0], slots[2]), emit.op("fadd", slots[0], slots[1])
 
 
 def input_gradient_frequency(emit: Emitter, slots: list[str]) -> Complex:
-    """Emit a frequency of the inputs' gradient from its products, with conjugate weights."""
+    """Emit the real and imaginary parts of a frequency of the inputs' gradient from its three real
+    products, those of the outputs' gradient with the conjugate of the weights."""
     return emit.op("fadd", slots[0], slots[1]), emit.op("fsub", slots[0], slots[2])
 
 
 def weight_gradient_frequency(emit: Emitter, slots: list[str]) -> Complex:
-    """Emit a frequency of the weights' gradient from its products, with conjugate inputs."""
+    """Emit the real and imaginary parts of a frequency of the weights' gradient from its three real
+    products, those of the outputs' gradient with the conjugate of the inputs."""
     real = emit.op("fsub", emit.op("fsub", slots[0], slots[1]), slots[2])
     return real, emit.op("fsub", slots[1], slots[2])
 

@@ -284,7 +284,8 @@ class SpectralConvolutionCode(ConvolutionCode):
                 self._emit_stores(values, block, channel, row, x)
 
     def _emit_gradient_spread(self) -> None:
-        """Emit code that sends each pooled gradient to the pixel that won, and sums for biases."""
+        """Emit code that sends each pooled gradient to the pixel that won the maximum, and adds the
+        gradients up for the biases."""
         emit, layer, biases = self.emit, self.layer, self.layout.sums
         with emit.loop(layer.outer) as channel:
             bias = emit.pointer("%memory", (channel, self.lanes), biases)

@@ -56,7 +56,8 @@ def host(scalar: str) -> Target:
 
 @functools.cache
 def has_fma() -> bool:
-    """Whether the processor has fused multiply-add; without it LLVM calls the C library instead."""
+    """Whether the processor has fused multiply-add instructions. Without them LLVM calls a function
+    of the C library for each number."""
     is_arm = platform.machine().lower() in ("arm64", "aarch64")
     return is_arm or bool(llvm.get_host_cpu_features().get("fma"))
 

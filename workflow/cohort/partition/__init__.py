@@ -1,4 +1,5 @@
-"""Partitions: how samples are dealt to clients, by the pool of samples and a random generator."""
+"""Partitions: how samples are dealt to clients. Dealing depends only on the pool of samples, the
+number of clients and a random generator."""
 
 from cohort.partition.scheme import Pool, Scheme
 from cohort.partition.schemes import SCHEMES, parse_partition

@@ -259,7 +259,8 @@ class IsolatedDomain(Scheme):
 
 
 class DirichletDomains(Dirichlet):
-    """`dir` with domains in place of classes, whatever the labels."""
+    """`dir` with domains in place of classes: shares of each domain are drawn, whatever the
+    labels."""
 
     name: ClassVar[str] = "dirdomains"
     needs_groups: ClassVar[bool] = True
@@ -305,9 +306,13 @@ class Roles(Scheme):
 
 
 def dealt_roles(roles: int, clients: int, per_client: int) -> np.ndarray:
-    """The positions of each client's roles in the list of roles (client, role). After roles /
-    gcd(roles, clients) turns a client meets the same roles again, and the authors' loop, followed
-    up to there, never ends; here it continues one role further on."""
+    """The positions of each client's roles in the list of roles (client, role).
+
+    A client meets the same roles again after roles / gcd(roles, clients) turns. The authors' loop,
+    which this follows up to there, never ends for a larger `per_client`; here it continues one role
+    further on, so that no client gets a role twice. That is not an error, because the number of
+    roles that have samples depends on the seed when some samples are set aside.
+    """
     turn = np.arange(per_client)
     extra = turn // (roles // gcd(roles, clients))
     hand: np.ndarray = (np.arange(clients)[:, None] + clients * turn + extra) % roles
@@ -511,7 +516,8 @@ SCHEMES = Catalog("cohort.partition.schemes", Scheme, (
 
 @functools.cache
 def parse_partition(text: str) -> Scheme:
-    """Build the scheme of a name such as `classes-2` or `dir-0.1-overlap0.2x2`."""
+    """Build the scheme that a partition's name describes, such as `classes-2` or
+    `dir-0.1-overlap0.2x2`."""
     base, marker, ratios = text.partition("-overlap")
     scheme = parse(base, SCHEMES, "partition")
     return parse_overlap(scheme, ratios) if marker else scheme

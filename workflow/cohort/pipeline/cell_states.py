@@ -90,7 +90,8 @@ def _recorded_status(cell: Cell) -> CellStatus:
 
 
 def changed_sentences(cells: Iterable[CellStatus]) -> list[str]:
-    """A sentence on each of the user's files that made records or checkpoints and changed since."""
+    """A sentence for each of the user's own files that made records, or checkpoints, of these cells
+    in another version than the current one."""
     changed: dict[bool, list[tuple[str, ...]]] = {True: [], False: []}
     for status in cells:
         changed[status.is_finished].append(status.changed)

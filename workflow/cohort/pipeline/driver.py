@@ -60,7 +60,11 @@ class Driver:
         self.in_module = not workflow.modifier.is_main_snakefile()
 
     def set_up(self) -> None:
-        """Prepare this process, memory for local jobs and PYTHONPATH for all; print notes."""
+        """Prepare this process: PYTHONPATH for jobs, memory for local jobs; print the plan's notes.
+
+        The garbage collector ignores what exists by now and runs less often: a graph of 20,000 jobs
+        has millions of long-lived objects, and scanning them takes a good part of a dry run.
+        """
         # A graph of 20,000 jobs has millions of long-lived objects, slow to scan again and again.
         gc.freeze()
         gc.set_threshold(500_000)
@@ -202,7 +206,8 @@ def remove_published_originals(cells: Iterable[Cell]) -> None:
 
 
 def lock_directory() -> IO[str]:
-    """Lock this working directory while the returned file is open; UserError if it is locked."""
+    """Keep other drivers out of this working directory while the returned file is open. Raise
+    UserError if one is at work."""
     paths.DRIVER_LOCK.parent.mkdir(parents=True, exist_ok=True)
     file = try_lock(paths.DRIVER_LOCK)
     if file is None:
@@ -228,8 +233,12 @@ def remove_previews(scale: str, finished: Iterable[str]) -> None:
 
 
 def _attach_handlers(workflow: Any, handlers: Mapping[str, Callable[[], None]]) -> None:
-    """Call handlers before those of the using workflow, registered before or after the module is
-    read. Raise a UserError if it changes the paths of files."""
+    """Call handlers at the events of the using workflow, such as `onstart`, before its own
+    handlers. Raise a UserError if it changes the paths of Cohort's files.
+
+    Its own may be registered before or after the module is read. A module that is read a second
+    time, to change a rule of it, is attached already.
+    """
     modifier = workflow.modifier.path_modifier
     if modifier.prefix or modifier._prefix_replacements:
         why = "because its jobs find files by their paths"
@@ -269,7 +278,8 @@ class Stopping:
         self.received: signal.Signals | None = None
 
     def install(self) -> None:
-        """Handle both signals: Snakemake's handler may wait forever for its thread's lock."""
+        """Handle both signals, in place of Snakemake, whose handler takes a lock that the thread
+        it interrupts may hold, and would then wait forever."""
         for number in SIGNALS:
             signal.signal(number, self._handle)
 
@@ -301,7 +311,8 @@ class Stopping:
             time.sleep(WAKE_SECONDS)
 
     def finish(self) -> None:
-        """Cancel a cluster's jobs after Ctrl-C, and print what becomes of the rest."""
+        """After the scheduler's end, cancel jobs on the cluster if Ctrl-C stopped it, and print
+        what becomes of the rest."""
         assert self.received is not None
         outcome = "cells on this machine have saved their place"
         if not self.local:

@@ -1,4 +1,5 @@
-"""A study drawn from what exists of it, in results/{scale}/partial, or loaded as pandas frames."""
+"""What exists of a study: drawn from its records and checkpoints, as figures, tables and a page in
+results/{scale}/partial, or loaded as pandas frames."""
 
 import contextlib
 import hashlib

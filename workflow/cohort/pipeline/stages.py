@@ -32,7 +32,8 @@ T = TypeVar("T")
 
 
 def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
-    """Let a UserError of an input function or event handler end Snakemake with its message."""
+    """Wrap an input function, or a handler of an event, so that a UserError ends Snakemake with its
+    message instead of a traceback."""
 
     @functools.wraps(function)
     def ending(*arguments: Any) -> T:
@@ -68,7 +69,8 @@ class Stages:
         return self._require_planned("cell", digest, self._plan.cells)
 
     def planned(self, digest: str) -> PlannedFile:
-        """The planned shards or data of this digest. Raise UserError if the plan has none."""
+        """The planned shards or data of this digest, from the plan or its file. Raise UserError if
+        the plan has none."""
         if self._plan is None:
             return read_plan(paths.plan_file(digest))
         planned = self._plan.shards | self._plan.data
@@ -106,7 +108,8 @@ class Stages:
         return [file for file in needed if not os.path.exists(file)][:1]
 
     def megabytes(self, wildcards: Wildcards, attempt: int) -> int:
-        """The memory that a training job requests; on this machine just the estimate."""
+        """The memory that a training job requests: on this machine, which its cells share, the
+        estimate alone."""
         cell = self.cell(wildcards.digest)
         if self._local:
             return round(cost.memory_mb(cell, self._info(cell)))
@@ -201,14 +204,18 @@ class Stages:
 
 
 def literal_rst(text: str) -> str:
-    """Escape a text for reStructuredText, on one line: a directive in a caption could read any file
-    into Snakemake's report. `captions/item.rst` defines what `<` becomes."""
+    """Escape a text for reStructuredText, on one line, so that it is shown as it is: a directive in
+    a caption could read any file into Snakemake's report.
+
+    `<` becomes a substitution that `captions/item.rst` defines, see `_as_param`.
+    """
     escaped = re.sub(r"[^\w\s]|_", r"\\\g<0>", " ".join(text.split()))
     return escaped.replace(r"\<", r"\ |lt|\ ")
 
 
 def _as_param(spec: Spec) -> str:
-    """Convert a spec to JSON without `<`: `</script>` would end a script of Snakemake's report."""
+    """Convert a spec to JSON without `<`: Snakemake's report shows params inside a script element,
+    which `</script>` would end."""
     return json.dumps(spec).replace("<", r"\u003c")
 
 
@@ -285,7 +292,10 @@ def _target_files(plan: Plan, names: list[str], item: str) -> Files:
 
 
 def _measured(plan: Plan, experiments: Iterable[tuple[str, str]]) -> Files:
-    """The experiments' metrics, and records missing under existing ones, unasked by Snakemake."""
+    """The metrics of these experiments, and the missing records under metrics that exist.
+
+    Snakemake would not notice those: it asks for a record only to make the metrics.
+    """
     files = []
     for study, experiment in experiments:
         files.append(plan.layout.metrics(study, experiment))

@@ -1,6 +1,9 @@
-"""What a cell will take: seconds of one CPU core (an Intel Xeon or AMD EPYC with AVX-512), memory,
-and the job that requests them. Cells of 13 kinds took 55 to 114 % of the time
-(docs/performance.md), 250 cells on a CPU 55 to 100 % of the memory."""
+"""What a cell will take: seconds of one CPU core, memory, and the job that requests them.
+
+Times are a rate of each model times the samples of a cell, on one core of an Intel Xeon or AMD EPYC
+with AVX-512. Cells of 13 kinds took between 55 and 114 % of them (docs/performance.md), and 250
+cells on a CPU at least 55 % of their estimated memory and at most all of it.
+"""
 
 import math
 from typing import NamedTuple

@@ -22,7 +22,8 @@ STATED = {"description", "source", "question", "methods", "key_figure", "finding
 
 
 class Extended(NamedTuple):
-    """The study of an extended experiment, its text, the experiment, and strategies to add."""
+    """An experiment that another study's extends: its study, the study's text, its name, and the
+    strategies that are added to it."""
 
     study: str
     text: Text
@@ -67,7 +68,8 @@ def extended_experiments(
 def drawn_specs(
     text: Text, extended: Mapping[str, Extended]
 ) -> tuple[dict[str, Values], dict[str, Values]]:
-    """A study's figures and tables, after those of extended experiments with other names."""
+    """A study's figures and tables, and before them those of the experiments that it extends whose
+    names it does not use."""
     own = {*text.get("figures", {}), *text.get("tables", {})}
     sections: dict[str, dict[str, Values]] = {"figures": {}, "tables": {}}
     for section, drawn in sections.items():
@@ -93,7 +95,8 @@ class Expansion:
     extended: Mapping[str, Extended]
 
     def study(self) -> tuple[Study, list[str]]:
-        """The expanded study, and notes on what is left out. UserErrors name file and key."""
+        """The expanded study, and notes on what is left out. Every mistake is a UserError that
+        names the file and the key."""
         text, name = self.text, self.file.stem
         with errors_at(self.file):
             figures, tables = drawn_specs(text, self.extended)

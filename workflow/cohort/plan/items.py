@@ -24,7 +24,8 @@ FullScale = tuple[Axes, Sequence[Values]]
 def check_names(
     text: Mapping[str, Any], figures: Mapping[str, Values], tables: Mapping[str, Values]
 ) -> None:
-    """Reject names that clash, experiments that do not exist, and a key figure that is none."""
+    """Reject figures and tables of a study whose names clash, or whose experiment does not exist,
+    and a key figure that is none."""
     if CLAIMS_TABLE in {*figures, *tables}:
         raise UserError(f"'{CLAIMS_TABLE}' is the name of the table of claims; rename yours")
     for twice in sorted(figures.keys() & tables.keys()):
@@ -77,7 +78,8 @@ def checked_facets(
 def check_findings(
     text: Mapping[str, Any], tables: Mapping[str, Values], matrices: Mapping[str, FullScale]
 ) -> None:
-    """Reject a finding that rests on a table, a claim or a value that the study does not have."""
+    """Reject a finding that rests on a table, a claim, or a value of the axes of its experiment
+    that the study does not have."""
     shown = {**tables, **text.get("claims", {})}
     for number, finding in enumerate(text.get("findings", [])):
         for reference in finding["rests_on"]:
@@ -116,7 +118,10 @@ def checked_titles(
 def resolved_claims(
     claims: Values, matrices: Mapping[str, FullScale], shares: Mapping[str, float], study: str
 ) -> dict[str, Values]:
-    """Check each claim; add its comparisons, and its experiments' trained `shares` of rounds."""
+    """Check each claim; add its comparisons and the shares of rounds of its experiments.
+
+    `shares` is, by experiment, the fraction of its rounds that this scale trains.
+    """
     matrix = Matrix(matrices if claims else {})
     resolved = {}
     for name, spec in claims.items():

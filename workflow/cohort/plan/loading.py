@@ -101,8 +101,11 @@ class Plan:
         return self._texts[name]
 
     def rows(self, names: Iterable[str]) -> dict[tuple[str, str], list[Row]]:
-        """The cells that the config's `only` allows, by study and experiment, each once; UserError
-        where it names a label or value that none of these studies has."""
+        """The cells that the config's `only` allows, by study and experiment, each once.
+
+        Experiments without such cells are left out. Raise a UserError where `only` names a label or
+        value that none of these studies has.
+        """
         expanded = [self.study(name) for name in names]
         studies.check_only(self._only, expanded)
         by_experiment = {}
@@ -130,8 +133,11 @@ class Plan:
 
 
 class Availability:
-    """Skips, with a note, cells of a data set that is behind a login and not here, or whose
-    procedure needs a package that is not installed."""
+    """Which data sets can be had, downloaded or the user's own, and which procedures can run.
+
+    Cells of a data set that is behind a login and not here, or whose procedure needs a package that
+    is not installed, are skipped with a note, not an error.
+    """
 
     def __init__(self, datasets: Mapping[str, Any], config: Mapping[str, Any]):
         self._paths, self._mirror = config.get("data_paths", {}), config.get("data_mirror", "")
@@ -264,7 +270,8 @@ def all_studies() -> list[str]:
 
 
 def misnamed_studies() -> dict[str, str]:
-    """A sentence on each of the user's study files with an impossible name, by that name."""
+    """A sentence on each of the user's study files with an impossible name, by that name; hidden
+    files and backups do not count."""
     files = sorted((user_files.folder() / "studies").glob("[A-Za-z0-9_]*.yaml"))
     return {
         file.stem: f"{file}: no study is called '{file.stem}': names are of small letters, digits "
@@ -275,7 +282,10 @@ def misnamed_studies() -> dict[str, str]:
 
 
 def drawn_names(study: str) -> list[str]:
-    """The names of a study's figures, tables and table of claims; none of a broken file."""
+    """The names of a study's figures, tables and table of claims, without expanding it.
+
+    Empty where its file cannot be read: expanding it says why.
+    """
 
     def text(name: str) -> Any:
         return read_yaml(study_file(name))
@@ -305,7 +315,10 @@ def require_study(name: str) -> str:
 
 
 def _read_entries(name: str, validator: Validator) -> dict[str, Any]:
-    """Read the entries of config/{name}.yaml and of the user's; UserError if both have one."""
+    """Read the entries of config/{name}.yaml, then those of the user's file of that name, if any.
+
+    Raise a UserError where one of the user's has the name of a built-in one.
+    """
     file = shipped(CONFIG / f"{name}.yaml")
     user_file = user_files.folder() / file.name
     entries, added = validator.read(file, name), {}

@@ -140,7 +140,8 @@ def _scaled_schedule(name: str, share: float) -> str:
 
 
 def _scaled_interval(every: int | str, share: float) -> int | str:
-    """Scale an interval of evaluations: as many as before; `last 10` stays ten rounds."""
+    """Scale an evaluation interval so that the number of evaluations stays, at least one round
+    apart; `last 10` stays ten rounds."""
     if isinstance(every, int):
         return max(1, round(every * share)) if every else 0
     numbers = r"(?<!last )\b[0-9]+"
@@ -153,7 +154,10 @@ def settings_of(values: Values) -> Values:
 
 
 class ScaleChoices:
-    """How a scale changes or leaves out each run, as its first experiment decides for all."""
+    """How a scale changes each run of a study, or that it leaves the run out.
+
+    Several experiments may have the same run; the first one in the study decides for all of them.
+    """
 
     def __init__(self) -> None:
         self._scales: dict[Identity, Scale | None] = {}
@@ -185,7 +189,10 @@ def _identity(cell: Values) -> Identity:
 
 
 def with_seeds(cells: list[Values], count: int) -> list[Values]:
-    """The cells with `count` seeds, their own first, those of one run side by side."""
+    """The cells with `count` seeds each: the first ones that they have, then the next numbers.
+
+    Cells that differ in nothing but their seed stay together.
+    """
     groups: dict[Identity, list[Values]] = {}
     for cell in cells:
         groups.setdefault(_without_seed(cell), []).append(cell)

@@ -1,4 +1,5 @@
-"""Turn a cell's values into planned files, and reject settings that cannot be trained together."""
+"""Turn a cell's values into planned things (complete settings, digests, paths), and reject settings
+that cannot be trained together before any job starts."""
 
 import dataclasses
 import typing
@@ -71,7 +72,8 @@ class Resolver:
         return self.cells[digest]
 
     def _make_template(self, overrides: Overrides, *values: Any) -> tuple[Cell, dict[str, Any]]:
-        """A checked cell, of which other seeds are copies, and its identity, by all settings."""
+        """A checked cell, of which those of other seeds are copies, and its identity. `values` are
+        those of all settings in order."""
         settings = Settings(**dict(zip(DEFAULTS, values, strict=True)))
         info = self.datasets[settings.dataset]
         cell = Cell(
@@ -170,7 +172,8 @@ def check_partition(scheme: Scheme, settings: Mapping[str, Any], info: DatasetIn
 
 
 def check_shape(cell: Cell, info: DatasetInfo) -> None:
-    """Reject a model or augmentation that takes other samples, and a batch that none can fill."""
+    """Reject a model or augmentation that does not take samples of this kind and shape, and a batch
+    that no client can fill."""
     settings, kind = cell.settings, info.get("kind", DATA_DEFAULTS["kind"])
     model, augmentation = MODELS[settings.model](), AUGMENTATIONS[settings.augmentation]()
     for part, component in (("model", model), ("augmentation", augmentation)):

@@ -1,7 +1,11 @@
-"""The JSON Schemas of config files, and their validation; each mistake becomes one sentence. The
-files in config/schemas refer to schemas derived from the components as `cohort:selector` and so on.
-Their keyword `cases` picks a mapping's schema by one of its keys (`_localized` writes it in JSON
-Schema, for editors)."""
+"""The JSON Schemas of config files, and their validation; each mistake becomes one sentence: the
+key, and what jsonschema says of it.
+
+The schemas in config/schemas refer to those of the config's parts, which are derived from the
+components themselves, as `cohort:settings`, `cohort:selector` and so on, so a new component or
+parameter needs no edit there. Their keyword `cases`, which is not in JSON Schema, picks a mapping's
+schema by one of its keys (`_localized` writes it in JSON Schema, for editors).
+"""
 
 import contextlib
 import math
@@ -42,7 +46,8 @@ FRAME = {key: {"type": "string"} for key in ("experiment", "title", "caption")}
 
 
 def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
-    """The JSON Schemas `cohort:...`, by name, for these `names` of data sets and the like."""
+    """The JSON Schemas that files refer to as `cohort:...`, by name. `names` lists the data sets,
+    strategies, studies and scales."""
     components = {"model": list(MODELS), "augmentation": list(AUGMENTATIONS)}
     settings = _settings_schema({**components, **names})
     labels = settings | dict.fromkeys(FREE, NAME)
@@ -71,7 +76,10 @@ def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
 
 
 def _settings_schema(words: Mapping[str, list[str]]) -> Schema:
-    """The schema of settings, and of strategies' parameters (`selector.buffer`), checked later."""
+    """The schema of a cell's settings, and of its strategy's parameters (`selector.buffer`).
+
+    Parameters may have any value here: they are checked later, when the component is known.
+    """
     settings: Schema = schema_of(Settings)["properties"]
     for key in settings.keys() & words.keys():
         settings[key] = settings[key] | {"enum": words[key]}
@@ -200,7 +208,8 @@ class Validator:
 
 
 def _sentence(error: ValidationError) -> str:
-    """A validation error's key and message, with a near word or the schema's description."""
+    """The key of a validation error and its message, with a near word for an unknown one and the
+    schema's description for a value of the wrong form."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
     key = "".join(steps)[: 2 * LONGEST].lstrip(".") or "the file"
     rule = str(error.validator)

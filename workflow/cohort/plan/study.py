@@ -1,4 +1,5 @@
-"""A study, expanded at a scale, and the part of it that the config's `only` asks for."""
+"""A study, expanded at a scale, and the part of it that the config's `only` asks for, such as
+`strategy=fedavg|loss,seed=0`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,8 @@ from cohort.results.paper import paper_file
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A cell of an experiment: its labels, digest, and the share of its rounds that is trained."""
+    """A cell of an experiment: the labels that the study gives it, its digest, and the share of its
+    full rounds that the scale trains."""
 
     labels: Values
     digest: str
@@ -82,7 +84,8 @@ Wanted = Mapping[str, list[str]]
 
 
 def parse_only(text: str) -> Wanted:
-    """Parse `strategy=fedavg|loss,seed=0` into the values of each label; none for an empty text."""
+    """Parse `strategy=fedavg|loss,seed=0` into the values that each label may have; an empty text,
+    which allows every cell, gives no labels."""
     wanted: dict[str, list[str]] = {}
     for part in text.split(",") if text else []:
         label, separator, values = part.strip().partition("=")
@@ -100,7 +103,10 @@ def is_wanted(row: Row, wanted: Wanted) -> bool:
 
 
 def check_only(wanted: Wanted, studies: Sequence[Study]) -> None:
-    """Raise a UserError for a label or value of none of these studies, or if no cell matches."""
+    """Raise a UserError for a label or value that none of these studies has, or if no cell matches.
+
+    Cells whose data are not available count: a note says why they are not trained.
+    """
     rows = [row for study in studies for part in study.experiments.values() for row in part.rows]
     rows += [row for study in studies for here in study.skipped.values() for row, _ in here]
     names = " or ".join(study.name for study in studies)

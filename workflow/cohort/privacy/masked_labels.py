@@ -90,7 +90,8 @@ class Client:
 
 
 class Server:
-    """The server of the protocol: lists distinct encrypted labels, and counts by placeholder."""
+    """The server of the protocol: keeps a list of encrypted labels without duplicates, and the
+    encrypted counts under each placeholder."""
 
     def __init__(self, public_key: bytes):
         self.key = tenseal.context_from(public_key, n_threads=1)
@@ -116,7 +117,8 @@ class Server:
         random.SystemRandom().shuffle(self.masks)
 
     def take_counts(self, pairs: Sequence[Pair], positions: Sequence[int]) -> list[int]:
-        """Keep a client's counts by the placeholders at these positions; return these."""
+        """Keep a client's encrypted counts under the placeholders of its labels, whose positions in
+        the list it gives; return the placeholders."""
         masks = [self.masks[position] for position in positions]
         for mask, (_, count) in zip(masks, pairs, strict=True):
             self.counts.setdefault(mask, []).append(count)

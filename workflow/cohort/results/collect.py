@@ -117,7 +117,8 @@ def result_of_record(record: Record) -> Result:
 
 
 def attributes_of(record: Record) -> dict[str, Any]:
-    """The settings, provenance, releases and summed cost of a record, for JSON."""
+    """The settings of a record with the defaults of younger ones, its provenance, the releases that
+    it was restored from, and its cost summed over rounds, for JSON."""
     header, cost = record.header, record.history.cost
     provenance = header["provenance"]
     return {
@@ -228,7 +229,8 @@ def run_metrics(history: History, clients: int) -> dict[str, float]:
 
 
 def client_seconds(history: History) -> list[tuple[int, float]]:
-    """Pairs of a round and its seconds of training by client chosen."""
+    """Pairs of a round and its seconds of training divided by the clients chosen, answered or
+    not."""
     training = history.cost.get("seconds_training", [])
     return [(round, value / max(1, len(history.cohorts[round - 1]))) for round, value in training]
 
@@ -250,7 +252,8 @@ def round_metrics(history: History) -> dict[str, list[tuple[int, float]]]:
 
 
 def client_metrics(history: History, label_counts: np.ndarray) -> Arrays:
-    """Metrics by client: its labels' diversity and the mean norm of its probes, NaN without any."""
+    """Metrics by client: the diversity of its labels and, if any client was probed, the mean norm
+    of its probes, NaN without any."""
     held, entropies = (label_counts > 0).sum(axis=1), entropy_bits(label_counts)
     metrics = {"classes_held": held, "label_entropy": entropies}
     if history.pools:
@@ -313,9 +316,13 @@ def longest_gap(cohorts: list[np.ndarray], clients: int) -> int:
 
 
 def costs_to_baseline(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Rows that say whether each finished run reaches the accuracy of FedAvg's last ten rounds with
-    its setting and seed, and what it has cost by then: one that never does has the highest cost of
-    all these runs. Nothing is said of a setting in which FedAvg has no result or diverges."""
+    """Rows that say whether each finished run reaches the accuracy of FedAvg's last ten rounds in
+    its setting and with its seed, and what it has cost by then.
+
+    A run that diverges, or never reaches it, counts with the highest cost of all runs of its
+    setting and seed, since cheap rounds that lead nowhere are no gain. Nothing is said of a setting
+    in which FedAvg has no result or diverges.
+    """
     if "strategy" not in metrics:
         return metrics.iloc[:0]
     cells = value_per_cell(metrics, ACCURACY, "last-10").set_index("digest")

@@ -148,7 +148,10 @@ class Leaderboard(Item):
 @dataclass(frozen=True, kw_only=True)
 class Table(Item):
     """A table of means and deviations over seeds, by the labels of its rows and one of its columns.
-    With `client` among the rows it shows clients, of the first seed only."""
+
+    With `client` among the rows it shows metrics of clients, those of the first seed only: the
+    client called 7 is another one for another seed.
+    """
 
     name: ClassVar[str] = "table"
 
@@ -282,7 +285,10 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """All results of a figure or table in the order shown; of a leaderboard also `standings`."""
+    """All results of a figure or table, in the order in which they are shown.
+
+    Only a table that ranks strategies across settings has `standings`.
+    """
 
     labels: list[str]
     results: list[Result]
@@ -307,7 +313,8 @@ class Comparison:
 def compare(
     measures: Sequence[Measure], spec: Mapping[str, Any], metrics_file: str | Path
 ) -> Comparison:
-    """Compare the runs of a metrics file by each measure of a figure or table."""
+    """Compare the runs of a metrics file by each measure of a figure or table. Results have the
+    study's order of each label's values."""
     labels, names = list(measures[0].labels), Names.of(spec["look"])
     results: list[Result] = []
     for measure in measures:
@@ -366,7 +373,8 @@ def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
 def _with_paper(
     results: Sequence[Result], measure: Measure, cells: DataFrame, spec: Mapping[str, Any]
 ) -> list[Result]:
-    """The results with the paper's values, of curves the last points, and their agreement."""
+    """The results with the paper's values, which for a curve are its last points, and, if it gets a
+    verdict, with their agreement."""
     records, labels = cells.to_dict("records"), series.label_columns(cells)
     matches = measure.matches(spec["paper_values"], records, labels)
     papers = {tuple(match.labels.values()): match.values[-1] for match in matches if match.values}
@@ -407,9 +415,13 @@ def _with_contrasts(results: Sequence[Result]) -> list[Result]:
 
 
 def best_keys(results: Mapping[Key, Runs], labels: Sequence[str], better: str) -> set[Key]:
-    """The keys of the results with the best mean among those that differ only in their strategy, or
-    else in their last label that is no condition, and of those that cannot be separated from it,
-    paired by seed. Results of fewer than five runs take no part."""
+    """The keys of the results with the best mean, and of those that 95 % intervals cannot separate
+    from it, among results that differ only in their strategy.
+
+    Results without strategies compete along their last label that is no condition: one data set is
+    not better than another. They are paired by seed; without two seeds in common they cannot be
+    separated. Fewer than five runs are too few for a verdict and take no part.
+    """
     rivals = [label for label in labels if label not in CONDITIONS]
     if not better or not rivals:
         return set()

@@ -186,9 +186,12 @@ def match_values(
     *,
     at: str = "",
 ) -> list[PaperMatch]:
-    """Group the cells by the labels `shown` and find the value of each group `at` some rounds, or
-    without `at` its curve. A value fits a group if no label that all of its cells share contradicts
-    it, shown or not. Those of the most trusted source count. Raise UserError where two values fit.
+    """Group the cells by the labels `shown` and find the values that belong to each group.
+
+    A group gets one value where `at` is given, otherwise a curve, sorted by round. A value fits a
+    group if no label that all of the group's cells share contradicts it, shown or not: an
+    experiment with one model does not match the values of other models. Of the values that fit,
+    those of the most trusted source count. Raise UserError where two values fit.
     """
     shown, labels = tuple(shown), tuple(labels)
     by_labels: defaultdict[Any, list[PaperValue]] = defaultdict(list)  # those of a curve together

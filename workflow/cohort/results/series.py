@@ -1,8 +1,10 @@
-"""An experiment's metrics: a tidy table with a row per cell, metric and round or client, and a row
-without a metric for each planned cell that has no result. It is a Parquet file; a JSON file beside
-it says what the runs are and has its checksum.
+"""An experiment's metrics: the files that hold them, and what figures, tables and the report need
+of them. `at` says at which rounds of a run a value is taken: a word, a round, or a range of rounds.
 
-`at` says at which rounds of a run a value is taken: a word, a round, or a range of rounds.
+The metrics are one tidy table with a row per cell, metric and round or client, and a row without a
+metric for each planned cell that has no result. It is a Parquet file; a JSON file beside it says
+what the runs are, and both are verified whenever either is read. Planning imports this module, so
+pandas is lazy.
 """
 
 from __future__ import annotations
@@ -110,7 +112,8 @@ def _verified_bytes(file: Path) -> io.BytesIO:
 
 
 def restored_notes(files: Iterable[str | Path], *, by_others: bool = False) -> list[str]:
-    """The `restored_sentences` on the runs behind these metrics files."""
+    """A sentence for each release that runs behind these metrics files were restored from, or only
+    for those of others."""
     experiments = (read_experiment(Path(file).with_suffix(".json")) for file in files)
     cells = (cell for content in experiments for cell in content.get("cells", ()))
     return restored_sentences(cells, by_others=by_others)
@@ -262,8 +265,8 @@ def shares_of(metrics: DataFrame) -> Series:
 
 
 def values_by_client(metrics: DataFrame, metric: str) -> DataFrame:
-    """One row per client, with its number as the label `client`, of the lowest seed of each setting
-    only: other seeds have other clients."""
+    """One row per client with its `value`, and its number as the label `client`, of the runs with
+    the lowest seed of each setting only, because the clients of other seeds are others."""
     rows, labels = finite_rows(metrics, metric), label_columns(metrics)
     seeds, settings = rows["seed"].astype(int), [rows[name] for name in labels if name != "seed"]
     rows = rows[seeds == seeds.groupby(settings).transform("min")]
@@ -273,8 +276,9 @@ def values_by_client(metrics: DataFrame, metric: str) -> DataFrame:
 
 
 def subtract_partners(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> DataFrame:
-    """The cells whose label value `minus` names (`{strategy: {loss: fedavg}}`), less the value of
-    the partner with the same seed and other labels; NaN without a partner."""
+    """Subtract the value of its partner, which has the same seed and all other labels in common,
+    from that of each cell whose label value `minus` names (`{strategy: {loss: fedavg}}`), NaN
+    without a partner; drop the other cells."""
     ((label, bases),) = minus.items()
     others = [name for name in label_columns(cells) if name != label]
     ends = {"value": "base", "diverged": "base_diverged", "finished": "base_finished"}
@@ -300,8 +304,11 @@ def label_text(value: Any) -> str:
 
 
 def rounds_of(at: int | str, share: float = 1.0) -> tuple[int, int] | None:
-    """The first and the last round of an `at`, in a run of this share of its full rounds; None for
-    a word. A single round begins at 1, because the last evaluation up to it counts."""
+    """The first and the last round of an `at`, a round or a range of rounds; None for a word.
+
+    In a run of a share of its full rounds, ten rounds become this share of ten, one at least. A
+    single round begins at 1, because the last evaluation up to it counts.
+    """
     text = str(at)
     if text.isdigit():
         return 1, max(1, round(int(text) * share))

@@ -1,12 +1,17 @@
-"""Intervals of means by Student's t, sign tests, Holm's correction, and whether our runs agree with
-a printed number; strategies compared across settings.
+"""Statistics of results: intervals of means by Student's t, exact sign tests, Holm's correction for
+several of them, and whether our runs agree with the number that a paper prints; and strategies
+compared across settings by interquartile means, win rates and standings.
 
 A setting is everything about a run but its strategy and seed. As in rliable (Agarwal et al., 2021)
-the bootstrap draws seeds within each setting, so its intervals say what other seeds would change,
-not what other settings would. It is paired: it draws the same seeds for all strategies.
+the bootstrap is stratified: each resample draws seeds within each setting, and the settings stay.
+It is also paired: what it draws it draws for all strategies, whose runs of a seed share shards and
+initial weights. Intervals thus say what other seeds would change, not what other settings would.
 
-Standings are Demšar's (2006), with settings as units: ranks within each setting by means over
-seeds, Friedman's test of any difference, and Nemenyi's of all pairs together.
+Standings are those that Demšar (2006) proposes: strategies are ranked within each setting by their
+means over seeds, Friedman's test asks whether they differ at all, and Nemenyi's, which holds for
+all pairs together, which ones do. Settings are the units there, not seeds.
+
+Planning imports this module, so pandas and scipy are lazy.
 """
 
 from __future__ import annotations
@@ -52,7 +57,8 @@ WITHOUT_HELP = "labels with the value, or the values, whose runs do not count: {
 
 @dataclass(frozen=True)
 class Sample:
-    """Mean and standard deviation (with n - 1) of n values; how many are above and below 0."""
+    """The mean and the standard deviation (with n - 1) of n values, one per run or per pair, and
+    how many of them are above and below 0."""
 
     unit: ClassVar[str] = "seeds"  # what the values are of
 
@@ -177,8 +183,12 @@ def paired_differences(ours: Mapping[str, float], theirs: Mapping[str, float]) -
 
 
 def holm_levels(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
-    """The level at which Holm's procedure tests each hypothesis, so that a wrong rejection has at
-    most the probability `alpha`. Rejected are those whose p-value is at most their level."""
+    """The level at which Holm's procedure tests each hypothesis, so that all decisions together
+    are wrong with a probability of at most `alpha`.
+
+    A hypothesis is rejected if its p-value is at most its level: an interval of confidence
+    1 - level around its mean then lies on one side of 0.
+    """
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     levels, last = [alpha] * len(p_values), 0.0  # the level of the first that is not rejected
     for rank, index in enumerate(order):
@@ -190,7 +200,8 @@ def holm_levels(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
 
 def margin_of(printed: float, unit: str) -> float:
     """The largest difference from a printed accuracy, or difference of accuracies, that agrees: two
-    points, but at most half of the distance to the nearer end of its scale."""
+    points, but at most half of the distance from the number to the nearer end of its scale. Where a
+    paper prints 1 % of errors, 2 % are not the same result."""
     lowest = 0.0 if unit == "%" else -1.0
     return min(POINTS, (printed - lowest) / 2, (1 - printed) / 2)
 
@@ -223,10 +234,11 @@ def agreement(
 def _standard_error(ours: Sample, sd: float | None, runs: int) -> tuple[float, float]:
     """The standard error of our mean less the paper's, and its degrees of freedom.
 
-    The degrees of freedom are Welch's, but never more than ours alone. The paper's own error counts
-    if it rests on three runs and an F test does not find ours larger: papers print deviations over
-    the last rounds of a run, or 0.00. Otherwise it is at least as large as ours, run by run and as
-    a whole.
+    The degrees of freedom are Welch's, but never more than ours alone: Welch's is too generous to
+    two or three runs beside ten. The paper's own error counts if it rests on three runs and our
+    seeds do not contradict it: papers print deviations over the last rounds of a run, or 0.00, and
+    an F test asks whether ours is so much larger that theirs is not of the same kind. Otherwise it
+    is at least as large as ours, run by run and as a whole.
     """
     own, printed = ours.sd**2 / ours.n, (sd or 0.0) ** 2 / max(runs, 1)
     is_believed = sd is not None and runs >= LEAST_SEEDS
@@ -294,8 +306,11 @@ class Scores:
     @cached_property
     def resampled(self) -> np.ndarray | None:
         """The weights of the runs in each bootstrap resample of the seeds, a row for each; None
-        where a setting has a single seed. Of n seeds a resample draws n - 1: n would understate the
-        variance by a factor of (n - 1) / n."""
+        where a setting has a single seed, which tells nothing of other seeds.
+
+        Of n seeds a resample draws n - 1: with n it would understate the variance by a factor of (n
+        - 1) / n, which is a third at three seeds.
+        """
         if not len(self.settings) or self.seeds.min() < 2:
             return None
         rng = np.random.default_rng(0)

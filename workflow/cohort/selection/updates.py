@@ -307,7 +307,8 @@ class FedCor(Selector, Skipping):
         return after
 
     def _with_newest_change(self, state: State, view: View) -> State:
-        """The state with the newest change of losses, if they are known around a random cohort."""
+        """The state with the newest change of losses and refitted points, if the cohort before was
+        random and the losses before and after it are known."""
         after = {name: array.copy() for name, array in state.items()}
         losses, random = view.reports.get("candidate_loss"), self._is_random(state, earlier=1)
         if losses is None or not random or np.isnan(state["losses"]).all():

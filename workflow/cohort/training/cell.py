@@ -1,4 +1,5 @@
-"""Cells: runs with all of their settings, and the components that these name."""
+"""Cells: runs with all of their settings, and the components that these name. `job/train.py` trains
+one, by the rounds of its procedure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -66,7 +66,8 @@ def evaluate(
 def correct_by_class(
     model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, classes: int, plain: bool
 ) -> tuple[Tensor, Tensor]:
-    """Count each class's samples, and those that a model, if it is finite, classifies correctly."""
+    """Count the samples of each class, and those that a model classifies correctly: two tensors
+    (class). None are correct if a weight is not finite."""
     correct = torch.zeros(classes, dtype=torch.int64, device=indices.device)
     if all_finite(weights):
         for chunk, outputs in _outputs(model, weights, samples, indices, plain):

@@ -80,7 +80,8 @@ class Evaluator(Component):
 
 
 def evaluation_metrics(split: str, title: str, samples: str) -> Mapping[str, Metric]:
-    """Declarations of the metrics of an `Evaluation` on a split, which figures call `title`."""
+    """Declarations of the metrics of an `Evaluation` on a split, by recorded name. Figures call the
+    split `title`, and its samples `samples`."""
     error = Metric(f"Calibration error on {samples}", "%", 100, digits=2, better="low")
     return {
         f"{split}_accuracy": Metric(f"{title} accuracy", **ACCURACY),
@@ -99,7 +100,8 @@ def mean_metrics(name: str, accuracy: str, loss: str) -> Mapping[str, Metric]:
 
 
 class OfModels(Evaluator):
-    """Base of those that record the mean accuracy and loss of some models, NaN without any."""
+    """Base of those that record the mean accuracy and loss of some models, NaN without any; nothing
+    if the procedure has no local models."""
 
     def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
         """The models with the samples on which to evaluate each."""
@@ -149,7 +151,8 @@ class OnValidation(OnTest):
 
 
 class OnOwnSamples(OfModels):
-    """Evaluates each local model of the cohort on its client's own training samples, if any."""
+    """Evaluates the local model of each client of the cohort on the client's own training samples
+    and records the mean over clients that hold any."""
 
     name = "own_samples"
     setting = "evaluate_own"
@@ -169,7 +172,8 @@ class OnOwnSamples(OfModels):
 
 
 class OnCohortSamples(OnOwnSamples):
-    """Evaluates the new global model on each client of the cohort's training samples, if any."""
+    """Evaluates the global model after the round on the training samples of each client of its
+    cohort and records the mean over clients that hold any."""
 
     name = "cohort_samples"
     setting = "evaluators"
@@ -182,7 +186,8 @@ class OnCohortSamples(OnOwnSamples):
 
 
 class OnHoldout(Evaluator):
-    """Evaluates the global model on all held-out samples together, and for the worst client."""
+    """Evaluates the global model on the held-out samples of all clients together, and records the
+    accuracy of the worst client."""
 
     name = "holdout"
     setting = "evaluate_holdout"

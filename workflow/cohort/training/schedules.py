@@ -126,7 +126,8 @@ class WarmRestarts(Schedule):
 
 
 class OneCycle(Schedule):
-    """Raise the learning rate for three tenths of all batches, then lower it (OneCycleLR)."""
+    """Raise the learning rate for three tenths of all batches, then lower it to almost zero, with
+    momentum moving inversely (OneCycleLR)."""
 
     name = "onecycle"
     by_batch = True

@@ -31,7 +31,8 @@ def parser_name(dataset: str, info: DatasetInfo) -> str:
 
 
 def sample_info(info: DatasetInfo) -> dict[str, Any]:
-    """The settings of an entry that describe samples, without defaults, which digests leave out."""
+    """The settings of a data set's entry that describe its samples, without those at their
+    defaults: a new optional key does not change the digests of prepared data."""
     described = {key: info.get(key, default) for key, default in DEFAULTS.items()}
     return {key: value for key, value in described.items() if value != DEFAULTS[key]}
 

@@ -1,4 +1,5 @@
-"""Data sets of arrays: MNIST, CIFAR, MedMNIST, scikit-learn's digits, and the user's own."""
+"""Data sets whose files hold arrays: MNIST, CIFAR, MedMNIST, scikit-learn's digits, and the user's
+own, which may begin as a folder of pictures."""
 
 import pickle
 import struct
@@ -126,7 +127,8 @@ def _read_folder(path: Path, side: int | None) -> tuple[np.ndarray, Any, np.ndar
 
 @dataclass(frozen=True, kw_only=True)
 class MedMnist(Parser):
-    """Parses any set of MedMNIST+. Gray images become RGB, for networks for color images."""
+    """Parses any set of MedMNIST+. Gray images become RGB, because the papers that use them train
+    networks for color images."""
 
     name: ClassVar[str] = "medmnist"
     in_digest: ClassVar[bool] = False

@@ -84,7 +84,8 @@ def class_number(classes: Sequence[str], word: str, called: str) -> int:
 def pictures_by_part(
     path: Path, parts: Sequence[str], classes: Sequence[str], domains: Sequence[str] = ()
 ) -> Iterator[list[Picture]]:
-    """The pictures of each part of a zip with the paths `[DOMAIN/]PART/CLASS/FILE`."""
+    """The pictures of each part of a zip with the paths `PART/CLASS/FILE`, below a folder for each
+    domain if there are any."""
     by_part: dict[str, list[Picture]] = {part: [] for part in parts}
     with open_zip(path) as archive:
         names = zip_files(archive)

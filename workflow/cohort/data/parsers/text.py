@@ -1,4 +1,5 @@
-"""LEAF's Shakespeare, 80 characters of a role and the next one, and UCI's table of forests."""
+"""Data sets of text: LEAF's Shakespeare, 80 characters that a role says and the one that follows,
+and UCI's table of forests."""
 
 import re
 from collections import defaultdict

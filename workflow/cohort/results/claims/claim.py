@@ -233,7 +233,8 @@ class Claim(Component):
         """Raise UserError when the fields contradict each other."""
 
     def planned_comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """The claim's `comparisons`, each point with its metric and `at` filled in."""
+        """The comparisons that the claim makes between planned cells, as `comparisons` gives them,
+        each point with its metric and `at` filled in."""
         planned = []
         for comparison, at in product(self.comparisons(matrix), self._ats()):
             points = [
@@ -256,7 +257,8 @@ class Claim(Component):
         return [f"{begin}-{begin + self.buckets - 1}" for begin in begins]
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """The comparisons to make; UserError if the study has no such cells."""
+        """The comparisons to make, their points without metric and `at`. Raise UserError if the
+        study has no such cells."""
         raise NotImplementedError
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:

@@ -21,7 +21,7 @@ from cohort.core.sealed_json import from_json, read_sealed, to_sealed_json
 from cohort.core.text import counted
 from cohort.results import series, statistics
 from cohort.results.claims import CLAIMS, values
-from cohort.results.claims.claim import Claim, Comparison, short_name
+from cohort.results.claims.claim import Claim, Comparison, Point, short_name
 from cohort.results.claims.values import NEVER, Value
 from cohort.results.comparison import FIX
 from cohort.results.names import METRICS, Names
@@ -95,7 +95,7 @@ class Difference:
 
     @property
     def text(self) -> str:
-        """All of it as one text."""
+        """The difference with its bounds, and the number of seeds, in one text."""
         return f"{self.mean}, {self.low} to {self.high}, {self.seeds}" if self.mean else self.seeds
 
 
@@ -158,7 +158,8 @@ class JudgedClaim:
 
 
 class Judgment(NamedTuple):
-    """The verdict on a claim by our runs or by the paper's values; `gap` says what it lacks."""
+    """The verdict on a claim, by our runs or by the paper's values, with the evidence of each
+    comparison; `gap` says what is missing for a verdict."""
 
     verdict: str
     comparisons: Sequence[Evidence]
@@ -180,7 +181,8 @@ class Judgment(NamedTuple):
 
 
 def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None:
-    """Judge the claims of `spec` and write them to each output: .csv, .md, .tex or .json."""
+    """Judge the claims of `spec` and write them to each output (.csv, .md, .tex, or .json with
+    every comparison and its numbers)."""
     claims = judged_claims(spec)
     table = pd.DataFrame(list(map(vars, claims)))
     table = table.drop(columns=["comparisons", "gap", "paper_gap"])
@@ -229,10 +231,7 @@ def _judged_claim(
         printed = []
     compared = []
     for comparison, paper, ours in zip_longest(comparisons, papers.comparisons, runs.comparisons):
-        named = [
-            NamedPoint(scaled.name_of(point, names), point.experiment, point.labels)
-            for point in comparison.points
-        ]
+        named = [_named(point, scaled, names) for point in comparison.points]
         sides = {"paper": paper, "ours": ours} if ours else {}
         compared.append(JudgedComparison(comparison_name(comparison, names), named, sides))
     once, _ = _values_once(scaled, measured, names)
@@ -255,6 +254,10 @@ def _judged_claim(
         paper_gap=papers.gap if papers.comparisons else "",
         comparisons=compared,
     )
+
+
+def _named(point: Point, claim: Claim, names: Names) -> NamedPoint:
+    return NamedPoint(claim.name_of(point, names), point.experiment, point.labels)
 
 
 def with_values(comparisons: Sequence[Comparison], every: Sequence[Value]) -> list[Valued]:
@@ -305,7 +308,8 @@ def judge_runs(
 
 
 def judge_paper(claim: Claim, valued: Sequence[Valued], names: Names) -> Judgment:
-    """Judge a claim on the paper's own single values; some kinds do without missing ones."""
+    """Judge a claim on the paper's own values, single ones without an interval, if enough: a
+    comparison may do without the points that have none."""
     evidence = []
     for comparison, own in valued:
         complete = [value.is_complete for value in own]
@@ -428,8 +432,8 @@ def _numbers(claim: Claim, value: Value) -> Numbers:
 
 
 def _remarks(claim: Claim, comparison: Comparison, own: Sequence[Value], names: Names) -> str:
-    """Text for the evidence: the runs of each point that count for little, and to how many rounds
-    means are restricted."""
+    """Text for the evidence: how many runs of each point did not reach the threshold, diverged, or
+    ended at chance level, and to how many rounds means are restricted."""
     text, is_cut = "", False
     for point, value in zip(comparison.points, own, strict=True):
         if value.n > 1:

@@ -144,8 +144,9 @@ class Range(base.ClaimAlong):
         return [Comparison([point]) for point in points]
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """A clause for each value and bound, each two values that must be `within`, and the one
-        that some two are apart by more than `beyond`."""
+        """Clauses that are all true if each value is strictly above and below the bounds, each two
+        are within `within`, some two are apart by more than `beyond`, and each value is in the
+        range `between`, as far as these are given."""
         clauses: list[list[Number]] = []
         pairs = list(permutations(values, 2))
         if self.above is not None:
@@ -502,7 +503,8 @@ def _margin_text(margin: float) -> str:
 
 
 def _differences_text(claim: base.Claim, values: Sequence[float], places: Sequence[str]) -> str:
-    """The difference of each two values as text, with its place; the sign between two of them."""
+    """The differences of each two values, with the values and the place of the difference, as text;
+    two differences with the sign between them."""
     differences, texts = [], []
     for first, second, place in zip(values[::2], values[1::2], places, strict=True):
         differences.append(float(above(first, second)))

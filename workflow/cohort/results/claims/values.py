@@ -55,7 +55,8 @@ class Value:
         return list(self.seeds.values()).count(NEVER)
 
     def cut_off(self) -> list[float]:
-        """The value of each run, the round after the last one where it is NEVER."""
+        """The value of each run; that of one that did not reach a threshold is the round after the
+        last one."""
         return [self.rounds + 1 if value == NEVER else value for value in self.seeds.values()]
 
 
@@ -146,9 +147,12 @@ def display_scale(metric: str, at: int | str) -> float:
 
 
 def value_at(metrics: pd.DataFrame, metric: str, at: int | str) -> pd.DataFrame:
-    """One row per planned cell, whose `value` is that of `value_per_cell`, or, if `at` asks for a
-    threshold, the first round that reaches it: infinity if the run ended or diverged before, NaN if
-    it may still reach it or there is no threshold."""
+    """One row per planned cell, whose `value` is the metric at `at`.
+
+    If `at` asks for a threshold, the value is the first round that reaches it: infinity if the run
+    diverged or ended without reaching it, NaN if an unfinished run has not reached it yet, or if
+    the run whose best value is the threshold has none. Otherwise it is that of `value_per_cell`.
+    """
     if not counts_rounds(at):
         return series.value_per_cell(metrics, metric, at)
     rows, cells = series.finite_rows(metrics, metric), series.cells_of(metrics)
@@ -179,8 +183,8 @@ def _thresholds(rows: pd.DataFrame, cells: pd.DataFrame, at: int | str) -> pd.Se
 
 
 def leader_of(at: int | str) -> tuple[str, str] | None:
-    """The label and the value of the runs whose best value is the threshold of `at`; None for any
-    other `at`."""
+    """The label and the value of the runs whose best value `at` asks for, the run's own or that of
+    the run with this value and equal other labels; None for any other `at`."""
     if not str(at).startswith(BEST_OF):
         return None
     label, _, value = str(at).removeprefix(BEST_OF).partition(" ")

@@ -1,5 +1,5 @@
-"""Tables as JSON, CSV, Markdown and LaTeX: means as papers print them, or a leaderboard of
-strategies ranked across settings."""
+"""Compares the runs of a table and writes it as JSON, CSV, Markdown and LaTeX, rounded and titled
+for readers: means as papers print them, or a leaderboard of strategies ranked across settings."""
 
 from __future__ import annotations
 
@@ -283,7 +283,8 @@ def lay_out_table(spec: Mapping[str, Any], comparison: Comparison) -> Layout:
 
 
 def numbers_of(comparison: Comparison) -> DataFrame:
-    """Unrounded numbers in the metrics' stored units: a row for each result, or each standing."""
+    """A comparison as a table of unrounded numbers in the metrics' stored units: a row for each
+    result, or for each strategy of a leaderboard its standing."""
     if comparison.standings:
         standings = [asdict(entry) for entry in comparison.standings.entries]
         return pd.json_normalize(standings).dropna(axis="columns", how="all")

@@ -26,7 +26,8 @@ class Unusable(Exception):
 
 
 def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None) -> None:
-    """Write a checkpoint, of a `cursor` inside a round; the one before becomes the previous."""
+    """Write a checkpoint; the one before it becomes the previous one. A `cursor` says where inside
+    the next round the run stands."""
     arrays = map(_tensors, (state.selector, state.reports, state.history.arrays()))
     parts, tensors = (state.weights, state.server, *arrays, cursor or {}), Weights()
     for part, values in zip(PARTS, parts, strict=True):
@@ -78,7 +79,8 @@ def load_history(path: Path) -> History | None:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
-    """A checkpoint's header and tensors, verified. Errors of the disk pass: don't start over."""
+    """The header and tensors of a checkpoint, their checksum verified. An error of the disk is
+    raised as it is: it is no reason to start over."""
     with explain_errors(path):
         content = path.read_bytes()
     try:

@@ -55,7 +55,8 @@ def acquire_device(device: str, jobs_per_gpu: int) -> Iterator[torch.device]:
 
 
 def visible_gpus() -> list[str]:
-    """The UUIDs of visible GPUs in torch's order; parts (MIG) are named in CUDA_VISIBLE_DEVICES."""
+    """The UUIDs of the GPUs that this process may use, in torch's order; a part of a GPU (MIG) is
+    known only by its name in CUDA_VISIBLE_DEVICES."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     parts = dict(enumerate(name.strip() for name in visible if name.strip().startswith("MIG-")))
     properties = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))

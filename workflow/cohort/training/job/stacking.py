@@ -36,11 +36,13 @@ class Stopped(BaseException):  # no error, so that no component that handles err
 
 
 class GivenUp(Stopped):
-    """The run stops amid a client's work: `PATIENCE_SECONDS` are over, or it leaves a stack."""
+    """The run stops before the client in training is done: none was done for `PATIENCE_SECONDS`
+    after a signal, or the cell leaves its stack."""
 
 
 def become_host(folder: Path, digest: str, is_done: Callable[[], bool]) -> IO[str] | None:
-    """The host's lock, perhaps after another host; None if that has trained the cell or failed."""
+    """The lock of the host, if need be after waiting for another one; None if that one has trained
+    the cell, or has failed to."""
     wish = folder / digest
     with lock(wish):
         host = try_lock(folder / HOST)

@@ -230,7 +230,8 @@ class Run:
         return self.state.diverged or self.state.round == self.last_round
 
     def train(self, checkpoint_seconds: float, until: int, watch: Watch) -> None:
-        """Play rounds until the end, round `until` or a signal; save when due and when stopped."""
+        """Play rounds until the end, round `until` or a signal. The state is saved now and then,
+        inside rounds too, and before stopping."""
         if self.is_over or self.state.round >= until:
             return
 
@@ -277,7 +278,8 @@ class Run:
             raise Stopped
 
     def record(self) -> Record:
-        """The record of a run that is over, whose model is evaluated by client and by class."""
+        """Make the record of a run that is over. The final model is evaluated on each client's own
+        training samples, and on the test samples class by class."""
         task, state, device = self.task, self.state, self.device
         network, plain = self.rounds.network(state.round), task.plain
         given = network, state.weights, task.train_samples
@@ -384,7 +386,8 @@ def _commit() -> str:
 
 
 class LogLines:
-    """Prints the progress of a cell, at most every ten seconds and after the last round."""
+    """Prints the progress of a run: a line at most every ten seconds, and one after the last round.
+    Each begins with the name of the cell."""
 
     def __init__(self, rounds: int, name: str):
         self.rounds, self.name = rounds, name

@@ -75,7 +75,8 @@ class FirstStepTogether(serial.SerialTrainer):
         return torch.cat([loss, super().run(rest, optimizer, anchor, after)])
 
     def _first_steps(self, works: Sequence[LocalWork]) -> dict[int, tuple[Weights, Tensor]]:
-        """Take all clients' first step, at the global weights, where no proximal term pulls."""
+        """Take the first step of all clients that take any. It starts at the global weights, where
+        a proximal term is zero and does not pull."""
         networks, batches, settings = {}, {}, self.settings
         for work in works:
             if (first := next(work.steps(settings), None)) is None:

@@ -1,4 +1,5 @@
-"""Gathers what a selector needs, measured on global and local models, and charges its costs."""
+"""Gathers what a selector needs to be told, measured on global and local models, and enters what
+that costs into the ledger."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -198,7 +199,8 @@ class ModelEvaluations:
 
     @cached_property
     def _local_on_reserved(self) -> list[ModelEvaluation]:
-        """Evaluations on reserved samples, cached so that needs which share them pay once."""
+        """The evaluations of the local models on reserved samples, cached so that needs which share
+        them are charged for them once."""
         given = self.task.test_samples, self.task.reserved, None
         models = map(self._trained.client_weights, range(len(self.clients)))
         return [ModelEvaluation(self.task, self.ledger, model, *given) for model in models]

@@ -128,7 +128,8 @@ class Holders:
         return [part.tolist() for part in parts]
 
     def draw(self, client: int, label: int) -> int | None:
-        """Draw an unused sample of this label; a client without any (None) is asked no more."""
+        """Draw a sample of this label that the client has not used yet; None if none is left, and
+        then the client is not asked again for this label."""
         if not self.left[client][label]:
             self.available[label, client] = 0
             return None

@@ -23,7 +23,8 @@ LABEL_BYTES = 4  # of a placeholder
 
 
 class CentralizedRounds(Rounds):
-    """Rounds that are epochs of one client with all data, with one optimizer and one schedule."""
+    """Rounds that are epochs of one client with all data, with one optimizer and one learning rate
+    schedule for all of them."""
 
     costs: ClassVar[tuple[str, ...]] = ("client_steps",)
 

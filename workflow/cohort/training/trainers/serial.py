@@ -120,7 +120,8 @@ class SerialTrainer(Trainer):
         return self.objective.label_statistics(counts), bias
 
     def _inputs(self, indices: Tensor, work: LocalWork) -> Callable[[int, np.ndarray], Tensor]:
-        """A function from step and batch to inputs; a shard seen whole and plain is scaled once."""
+        """A function from a step and its batch to the network's inputs. A shard that is seen whole
+        and not augmented is standardized once."""
         steps, per_epoch = local_steps(len(indices), self.settings)
         if not self.augmentation.numbers and steps < per_epoch:
             return lambda step, batch: _match_layout(self.samples.inputs(_rows(indices, batch)))

@@ -53,7 +53,8 @@ Row = tuple[Part, LocalWork, list[tuple[int, np.ndarray]]]
 
 
 class StackedTrainer(Trainer):
-    """Trains all clients at once, step by step; those of several cells by another `train_part`."""
+    """Trains all clients at once, step by step: those of its own cell, or of several cells, if
+    another `train_part` is set that collects their parts."""
 
     name: ClassVar[str] = "batched"
 
@@ -64,7 +65,8 @@ class StackedTrainer(Trainer):
         self.stacks = Stacks()
 
     def network_on_device(self) -> nn.Module:
-        """The network that stacks call; on a GPU with kernels, if Triton is there and they fit."""
+        """The network that stacks call: on a GPU with kernels for many clients, if Triton is there
+        and they are right on this GPU for batches of this size."""
         samples, precision = self.samples, self.settings.precision
         plain = padding.with_padding(self.model)
         if not samples.labels.is_cuda or precision == "float64" or samples.scale is None:
@@ -305,7 +307,8 @@ class Stack:
         return factors
 
     def _height(self, active: int) -> int:
-        """The height of the stack for so many clients: one of HEIGHTS, each with its CUDA graph."""
+        """The height of the stack for this many clients that still train: one of HEIGHTS, because a
+        CUDA graph is captured for each height."""
         unit = -(-self.height // HEIGHTS)
         return min(-(-active // unit) * unit, self.height)
 

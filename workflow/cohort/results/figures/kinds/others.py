@@ -193,7 +193,8 @@ class Shards(Kind):
     area of a bubble, on one scale for all panels.
 
     Of several seeds the first one with a record is drawn; cells with the same shards, such as those
-    of other strategies, count as one.
+    of other strategies, count as one. The panels of a row share their y axis, so use
+    `rows: dataset` for data sets with different numbers of classes.
     """
 
     name: ClassVar[str] = "shards"
