@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
 from cohort.selection.selector import State, View
-from cohort.selection.updates import NOISE, FedCor, likeliest_points
+from cohort.selection.updates import NOISE, FedCor, fit_probabilistic_pca
 
 
 def view(cohort: int, sizes: np.ndarray, losses: np.ndarray | None = None) -> View:
@@ -58,7 +58,7 @@ def test_points_are_the_likeliest():
         process = multivariate_normal(mean, points @ points.T + 0.3**2 * np.eye(4))
         return -float(weights @ process.logpdf(samples))
 
-    points = likeliest_points(samples, weights, 2, 0.3)
+    points = fit_probabilistic_pca(samples, weights, 2, 0.3)
     best = loss(points.ravel())
     near = points.ravel() + 0.1 * rng.normal(size=8)
     for start in (near, rng.normal(size=8), rng.normal(size=8)):
@@ -96,7 +96,7 @@ def test_a_chosen_client_counts_less_until_the_next_update():
 def test_of_two_clients_that_go_together_one_is_enough():
     base = np.random.default_rng(0).normal(size=(30, 3))
     samples = np.repeat(base, 2, axis=1)
-    points = likeliest_points(samples, np.ones(30), 5, NOISE)
+    points = fit_probabilistic_pca(samples, np.ones(30), 5, NOISE)
     state: State = FedCor().begin(view(3, np.ones(6)), np.random.default_rng(0))
     state |= {"round": np.array([17]), "points": points}
     cohort = FedCor().select(state, np.arange(6), view(3, np.ones(6)), np.random.default_rng(0))

@@ -30,11 +30,11 @@ HOLDER = """
 import sys
 from pathlib import Path
 from cohort.training.job import machine as gpu_slots
-from cohort.training.job.machine import hold_slot
+from cohort.training.job.machine import hold_gpu_slot
 
 folder, slots, *names = sys.argv[1:]
 waiting = lambda: print("waiting", flush=True)
-with hold_slot(names, int(slots), waiting=waiting, folder=Path(folder)) as gpu:
+with hold_gpu_slot(names, int(slots), waiting=waiting, folder=Path(folder)) as gpu:
     print(names[gpu], flush=True)
     sys.stdin.read()
 """

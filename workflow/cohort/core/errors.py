@@ -56,8 +56,8 @@ def refusal(error: BaseException, path: str | Path = "") -> str | None:
 
 @contextlib.contextmanager
 def explain_errors(path: str | Path = "") -> Iterator[None]:
-    """Turn an error by which the system refuses something in this block into a FileAccessError,
-    whose message is one sentence."""
+    """Turn the operating system's errors in this block (permission denied, disk full, ...) into a
+    FileAccessError, whose message is one sentence."""
     try:
         yield
     except Exception as error:

@@ -298,7 +298,7 @@ class LinearCode(LayerCode):
                 address = self.pointer(gradients, block, 0, 0, outer)
                 gradient = emit.load(address)
                 values[0] = emit.op("fadd", values[0], gradient)
-                if self.calibrates:  # which leaves the bias as it is
+                if self.calibrates:  # scale * (output - bias) + bias: the bias is not scaled
                     scale = emit.broadcast(emit.load_number("%logit_scale", outer))
                     emit.store(emit.op("fmul", gradient, scale), address)
             emit.store_number(emit.lane_sum(*total.load()), "%gradients", outer, layer.bias)

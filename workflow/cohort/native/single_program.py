@@ -12,7 +12,8 @@ from cohort.native.single_layers import SingleSampleConvolutionCode, SingleSampl
 
 def is_single_sample(request: CodeRequest) -> bool:
     """Whether SingleSampleProgram can train a network. Linear layers must follow ReLUs, as inputs
-    of 0 get no gradient. A pull must not be hard, as steps are divided by what it leaves."""
+    of 0 get no gradient. Learning rate times proximal weight must be small: steps are divided by
+    1 minus that."""
     options, pairs = request.options, pairwise(request.layers)
     if request.batch != 1 or options is None:
         return False
@@ -99,7 +100,7 @@ class SingleSampleProgram:
     def _emit_train(self, layers: int) -> None:
         emit, memory = self.emit, pointers("%memory", "%weights")
 
-        def measure() -> None:  # the distance before the first step; each step leaves the next
+        def measure() -> None:  # before the first step; each step writes the next distance
             if self.options.proximal:
                 goal = emit.pointer("%distances", "%first")
                 program.emit_distance(emit, self.weight_count, goal)

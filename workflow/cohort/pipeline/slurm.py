@@ -64,8 +64,8 @@ class Watch:
       and without a database `sacct` never answers. So it asks once, and if there is no answer it
       keeps all jobs until the next time.
     - It waits for jobs that SLURM no longer knows, or that SLURM holds although they are done. A
-      job whose outputs were missing and exist at two checks in a row has succeeded, unless it runs:
-      it has deleted them, or is about to, and publishes them again.
+      job whose outputs were missing and exist at two checks in a row has succeeded, unless SLURM
+      says that it runs: it first deletes outputs that an earlier job left, then publishes its own.
     - When it is to end it first sleeps, for up to three minutes.
     """
 

@@ -39,7 +39,7 @@ else:
 
 ALPHA = 0.05
 LEAST_SEEDS = 3  # fewer say nothing
-NOT_ENOUGH = "not enough runs"  # the verdict on so few
+NOT_ENOUGH = "not enough runs"  # the verdict on fewer than LEAST_SEEDS
 ENOUGH_SEEDS = 5  # fewer only lean: the sign test needs five on one side
 POINTS = 0.02
 JUDGED = ("%", "points")
@@ -131,8 +131,8 @@ class Sample:
 
 @dataclass(frozen=True)
 class SignedRanks(Sample):
-    """One difference per setting. Whether their center is above 0 is asked by Wilcoxon's signed
-    ranks, exact with ties too, and by signs, which suppose no symmetry; both must say so."""
+    """One difference per setting. Their center is above 0 if two tests say so: Wilcoxon's of signed
+    ranks, exact with ties too, and the sign test, which does not assume symmetry."""
 
     unit: ClassVar[str] = "settings"
 

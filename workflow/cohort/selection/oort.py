@@ -140,16 +140,15 @@ FLAT, SHARP = 0.1, 5  # relative changes of the utility up to and from which the
 class OortFedScale(Oort):
     """Draws explored clients by their utility, and unexplored ones by the samples they train on.
 
-    The first cohort is random; clients without samples are chosen only
-    where nobody else is there. The statistical utility is
-    the root mean square of the losses of a client's last batch, times the samples that a round
-    takes of it. Admitted are those that have at least `cutoff` of the best utility that would not
-    be taken, and more than ten times those that are drawn. Unexplored clients are drawn from the
-    largest, of which slow ones count less. Once nobody is unexplored, the clients that were
-    explored last take part in every round: the code never forgets them. If the cohort would be too
-    large, its slowest clients do not take part. The pacer raises the percentile of the preferred
-    duration if the mean utility of exploited clients changed by up to a tenth from one `window` to
-    the next, and lowers it if it changed by five times or more.
+    The first cohort is random; clients without samples are chosen only where nobody else is there.
+    The statistical utility is the root mean square of the losses of a client's last batch, times
+    the samples that a round takes of it. With k explored clients to draw, the candidates are the
+    10 k + 1 highest, and all whose utility is at least `cutoff` of the (k + 1)-th. Unexplored
+    clients are drawn from the largest, of which slow ones count less. Once nobody is unexplored,
+    the clients that were explored last take part in every round: the code never forgets them. If
+    the cohort would be too large, its slowest clients do not take part. The pacer raises the
+    percentile of the preferred duration if the mean utility of exploited clients changed by up to a
+    tenth from one `window` to the next, and lowers it if it changed by five times or more.
     """
 
     name: ClassVar[str] = "oort-fedscale"
@@ -235,7 +234,7 @@ def is_unexplored(state: State) -> np.ndarray:
 
 
 def is_new(state: State) -> np.ndarray:
-    """Whether each client is unexplored, or explored last if nobody is."""
+    """Whether each client is unexplored; if none is, whether it was among the last explored."""
     unexplored = is_unexplored(state)
     return unexplored if unexplored.any() else state["newcomers"]
 

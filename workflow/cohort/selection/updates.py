@@ -15,8 +15,8 @@ scipy = lazy("scipy")
 
 
 class LastUpdates(Selector):
-    """Base of selectors that know each client by what it last reported of one `need`. Who never
-    answered is chosen first, at random, who has no samples last; others by `choose_seen`."""
+    """Base of selectors that know each client by its last report of one `need`. Clients that never
+    reported are chosen first, at random, those without samples last, the rest by `choose_seen`."""
 
     need: ClassVar[str]
 
@@ -317,17 +317,16 @@ class FedCor(Selector, Skipping):
         after["changes"] = np.vstack([state["changes"], change])
         after["ages"] = np.append(state["ages"], 0)
         weights = self.memory_decay ** after["ages"].astype(np.float64)
-        after["points"] = likeliest_points(after["changes"], weights, self.dimension, NOISE)
+        after["points"] = fit_probabilistic_pca(after["changes"], weights, self.dimension, NOISE)
         after["chosen"][:] = 0
         return after
 
 
-def likeliest_points(
+def fit_probabilistic_pca(
     samples: np.ndarray, weights: np.ndarray, dimension: int, noise: float
 ) -> np.ndarray:
-    """The points (client, dimension) with which weighted samples (sample, client) are likeliest,
-    if they vary about their mean with the products of points as covariance, and with this noise:
-    the principal axes, as long as their deviations without noise (Tipping and Bishop, 1999)."""
+    """Fit probabilistic PCA (Tipping and Bishop, 1999) with this noise to weighted samples (sample,
+    client): the principal axes (client, dimension), scaled by their deviations without noise."""
     shares = weights / weights.sum()
     centered = (samples - shares @ samples) * np.sqrt(shares)[:, np.newaxis]
     _, deviations, axes = np.linalg.svd(centered, full_matrices=False)

@@ -72,7 +72,7 @@ class FedNova(ServerRule):
     """Divides each client's update by its effective steps, then multiplies the mean of the
     normalized updates by the mean of the effective steps, both weighted by data size (NIID-Bench).
     The sum of all factors, which is 1 for FedAvg, can be far above 1. With shares of `all` clients'
-    samples it is the square of the cohort's share of these smaller."""
+    samples, it is multiplied by the square of the cohort's share of all samples."""
 
     name: ClassVar[str] = "fednova"
     metrics: ClassVar[Mapping[str, Metric]] = {"nova_factor": Metric("Sum of the clients' factors")}

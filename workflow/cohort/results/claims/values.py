@@ -78,7 +78,8 @@ def on_common_seeds(values: Sequence[Value]) -> tuple[np.ndarray, list[Value]]:
 
 
 def last_round(values: Sequence[Value]) -> float:
-    """The last round of the shortest run that did not reach a threshold: all are known up to it."""
+    """The last round of the shortest run that did not reach a threshold: up to it, every run is
+    known to have reached it or not."""
     return min(value.rounds for value in values if value.censored)
 
 

@@ -168,7 +168,7 @@ def paper_name(match: PaperMatch) -> str:
 
 
 def say(axes: Axes, reason: str) -> None:
-    """Write the reason into an empty panel why it is empty."""
+    """Write into an empty panel why it is empty."""
     middle: dict[str, Any] = {"xycoords": "axes fraction", "ha": "center", "va": "center"}
     axes.annotate(reason, (0.5, 0.5), color=NOTE["color"], **middle)
     axes.grid(visible=False)

@@ -286,7 +286,7 @@ def _curves(record: Record, cell: Cell) -> Checks:
 
 
 def _updates(record: Record, cell: Cell) -> Checks:
-    """Compare what is recorded of updates with the samples of the clients that sent them."""
+    """Check recorded entropies, losses and steps against the samples of the responders."""
     history, size, chooses = record.history, record.clients["size"], cell.procedure.name in CHOOSING
     if not chooses or isinstance(cell.selector, Allocating | Filtering):
         return

@@ -50,7 +50,7 @@ def acquire_device(device: str, jobs_per_gpu: int) -> Iterator[torch.device]:
         yield torch.device("cuda", 0)
         return
     waiting = partial(print, "all GPUs are busy: waiting for one", flush=True)
-    with hold_slot(gpus, jobs_per_gpu, waiting) as index:
+    with hold_gpu_slot(gpus, jobs_per_gpu, waiting) as index:
         yield torch.device("cuda", index)
 
 
@@ -64,7 +64,7 @@ def visible_gpus() -> list[str]:
 
 
 @contextlib.contextmanager
-def hold_slot(
+def hold_gpu_slot(
     gpus: Sequence[str], slots: int, waiting: Callable[[], None], folder: Path | None = None
 ) -> Iterator[int]:
     """Hold a slot of the least used of these GPUs and yield that GPU's index in the list. Calls

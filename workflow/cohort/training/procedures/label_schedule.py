@@ -138,7 +138,7 @@ class Holders:
         return sample
 
     def refill(self, labels: Iterable[int]) -> None:
-        """Shuffle all samples of those labels anew that nobody has any sample left of."""
+        """Put back and shuffle the used samples of each label that all clients have used up."""
         for label in set(labels):
             if not self.available[label].any():
                 self.available[label] = self.weights[label]
