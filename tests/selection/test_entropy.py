@@ -14,16 +14,10 @@ from cohort.selection.selector import State
 from tests.selection.views import labeled
 
 
-def select(
-    label_counts: np.ndarray,
-    cohort: int,
-    seed: int,
-    buffer: tuple[int, ...] = (),
-    candidates: list[int] | None = None,
-) -> list[int]:
-    pool = np.arange(len(label_counts)) if candidates is None else np.array(candidates)
-    state: State = {"buffer": np.array(buffer, dtype=np.int64)}
-    return Entropy().select(state, pool, labeled(label_counts, cohort), default_rng(seed)).tolist()
+def select(counts: np.ndarray, cohort: int, seed: int, resting: tuple[int, ...] = ()) -> list[int]:
+    state: State = {"buffer": np.array(resting, dtype=np.int64)}
+    given = state, np.arange(len(counts)), labeled(counts, cohort)
+    return Entropy().select(*given, default_rng(seed)).tolist()
 
 
 def exact_entropy(counts: list[int]) -> Decimal:
@@ -106,10 +100,7 @@ def test_tie_tolerance(deficit: float, second: int):
 
 def test_first_pick_is_uniform_over_the_pool():
     counts = np.array([[9, 0], [0, 9], [5, 5], [1, 8], [0, 0], [2, 2], [7, 3], [3, 3]])
-    firsts = [
-        select(counts, 2, seed, buffer=(1, 6), candidates=[0, 1, 2, 3, 5, 6, 7])[0]
-        for seed in range(3000)
-    ]
+    firsts = [select(counts, 2, seed, resting=(1, 4, 6))[0] for seed in range(3000)]
     drawn = np.bincount(firsts, minlength=8)
     assert drawn[[1, 4, 6]].sum() == 0
     assert stats.chisquare(drawn[[0, 2, 3, 5, 7]]).pvalue > 1e-3
@@ -138,24 +129,17 @@ def test_eviction_after_each_pick_is_algorithm_1(share: float):
     selector, keep = Entropy(buffer=share, evict="pick"), round(share * 12)
     state, buffer = selector.begin(labeled(counts, 3), default_rng(0)), deque()
     for round_ in range(30):
-        result = selector.select(
-            state, np.arange(12), labeled(counts, 3), default_rng(round_)
-        ).tolist()
-        state = selector.observe(state, np.array(result), {}, labeled(counts, 3))
+        cohort = selector.select(state, np.arange(12), labeled(counts, 3), default_rng(round_))
+        state, result = selector.observe(state, cohort, {}, labeled(counts, 3)), cohort.tolist()
         pooled, free, chosen = np.zeros(3), set(range(12)), []
         for pick in range(3):
             allowed = sorted(free - set(buffer))
-            bits = {
-                client: exact_entropy((pooled + counts[client]).astype(int).tolist())
-                for client in allowed
-            }
+            together = {client: (pooled + counts[client]).astype(int) for client in allowed}
+            bits = {client: exact_entropy(held.tolist()) for client, held in together.items()}
             highest = max(bits.values()) - Decimal("1e-20")
-            best = (
-                result[0]
-                if pick == 0
-                else min(client for client in allowed if bits[client] >= highest)
-            )
-            assert pick or best in allowed
+            first_best = min(client for client in allowed if bits[client] >= highest)
+            best = first_best if pick else result[0]
+            assert best in allowed
             buffer.append(best)
             while len(buffer) > keep:
                 buffer.popleft()

@@ -8,23 +8,15 @@ from numpy.random import default_rng
 from scipy import stats
 from scipy.stats import chisquare, ks_2samp
 
+from cohort.selection import simple
 from cohort.selection.selector import View
-from cohort.selection.simple import (
-    FixedProbability,
-    HighestLoss,
-    HighestTrainingLoss,
-    Random,
-    RoundRobin,
-    Skewed,
-)
+from cohort.selection.simple import FixedProbability, HighestLoss, RoundRobin, Skewed
 from tests.selection.views import alike
 
 
 def cohorts(candidates: np.ndarray, cohort: int, draws: int) -> np.ndarray:
-    view = View(clients=20, cohort=cohort, sizes=np.arange(1, 21))
-    return np.stack(
-        [Random().select({}, candidates, view, default_rng(seed)) for seed in range(draws)]
-    )
+    given = {}, candidates, View(clients=20, cohort=cohort, sizes=np.arange(1, 21))
+    return np.stack([simple.Random().select(*given, default_rng(seed)) for seed in range(draws)])
 
 
 def test_every_subset_is_equally_likely():
@@ -193,9 +185,8 @@ def select(
     losses: list[float], cohort: int, seed: int, candidates: list[int] | None = None
 ) -> list[int]:
     pool = np.arange(len(losses)) if candidates is None else np.array(candidates)
-    return SELECTOR.select(
-        {"loss": np.array(losses)}, pool, alike(len(losses), cohort), default_rng(seed)
-    ).tolist()
+    given = {"loss": np.array(losses)}, pool, alike(len(losses), cohort)
+    return SELECTOR.select(*given, default_rng(seed)).tolist()
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -232,12 +223,11 @@ def test_ties_are_broken_evenly(tied: float):
 @pytest.mark.parametrize("seed", range(10))
 def test_a_run_equals_a_dictionary_kept_by_hand(seed: int):
     """Twelve rounds of 3 of 10 clients: the cohort is what sorting the last-known losses gives."""
-    rng = default_rng(seed)
-    state, last = SELECTOR.begin(alike(10, 3), default_rng(0)), {}
+    rng, view = default_rng(seed), alike(10, 3)
+    state, last = SELECTOR.begin(view, default_rng(0)), {}
     for round in range(12):
-        cohort = SELECTOR.select(
-            state, np.arange(10), alike(10, 3), default_rng([seed, round])
-        ).tolist()
+        chosen = SELECTOR.select(state, np.arange(10), view, default_rng([seed, round]))
+        cohort = chosen.tolist()
         unmeasured = [client for client in range(10) if client not in last]
         if len(unmeasured) >= 3:
             assert set(cohort) <= set(unmeasured)
@@ -251,7 +241,7 @@ def test_a_run_equals_a_dictionary_kept_by_hand(seed: int):
 
 def test_on_the_training_loss():
     """The selector remembers the losses of clients' own steps and ranks by them."""
-    selector = HighestTrainingLoss()
+    selector = simple.HighestTrainingLoss()
     state = selector.begin(alike(4, 2), default_rng(0))
     reports = {"training_loss": np.array([0.5, 2.0, 1.0, np.nan])}
     state = selector.observe(state, np.array([3, 0, 2, 1]), reports, alike(4, 2))
