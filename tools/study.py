@@ -87,8 +87,8 @@ def markdown_tables(plan: Plan, study: str) -> dict[str, str]:
         tabulate(spec, layout.metrics(study, spec["experiment"]), files)
         texts[name] = _markdown(files)
     if plan.study(study).claims:
-        write_judged(claims_spec(plan, study, layout), layout.claims(study))
-        texts[CLAIMS_TABLE] = _markdown(layout.claims(study))
+        write_judged(claims_spec(plan, study, layout), layout.table(study, "claims"))
+        texts[CLAIMS_TABLE] = _markdown(layout.table(study, "claims"))
     return texts
 
 
