@@ -273,7 +273,8 @@ def _arguments(cls: type, values: list[str]) -> dict[str, Any]:
         if match is None or match[1] not in options:
             raise ValueError(f"'{value}' has no place in it")
         pairs.append((options[match[1]], match[2]))
-    return {field.name: _value(_hints(cls)[field.name], field, text) for field, text in pairs}
+    hints = typing.get_type_hints(cls)
+    return {field.name: _value(hints[field.name], field, text) for field, text in pairs}
 
 
 def _value(hint: Any, field: dataclasses.Field[Any], text: str) -> Any:
