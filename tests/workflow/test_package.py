@@ -17,6 +17,7 @@ import cohort
 from benchmarks.project import PARTS
 from tests.conftest import ROOT
 from tests.workflow.conftest import jobs
+from tools.codemeta import as_text, descriptions
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 SECONDS = 900
@@ -41,6 +42,12 @@ def test_one_version():
     version = f"version: {cohort.__version__}\n"
     assert version in (ROOT / "CITATION.cff").read_text()
     assert f"version = {{{cohort.__version__}}}" in (ROOT / "README.md").read_text()
+
+
+def test_descriptions_follow_the_project():
+    """`python -m tools.codemeta` writes them."""
+    for name, content in descriptions().items():
+        assert (ROOT / name).read_text(encoding="utf-8") == as_text(content)
 
 
 def test_images_are_made_as_the_documentation_installs():
