@@ -1,8 +1,5 @@
-"""`python -m benchmarks.against REVISION [PART ...]`: is the working tree slower than a revision?
-
-Both trees take turns in one run, in random order, so that a busy machine slows both down alike. The
-old tree runs its own variant `ours` on work drawn by this one.
-"""
+"""`python -m benchmarks.against REVISION [PART ...]`: is the working tree slower than a revision? Both
+take turns in random order; the old one runs its own variant `ours` on work drawn by this one."""
 
 from __future__ import annotations
 
@@ -124,7 +121,7 @@ def compare_rounds(
     *,
     alone: bool = True,
 ) -> list[Comparison]:
-    """Compare two trees by a round's seconds and memory; both read the same samples and weights."""
+    """Compare two trees by a round's seconds and memory, on the same samples and weights."""
     work.draw(workload, folder)
     old, new = (
         [replace(entry, title=f"{side}: {entry.title}", tree=tree) for entry in entries]

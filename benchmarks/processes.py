@@ -1,8 +1,5 @@
-"""Measured processes: workers that wait for each round, and commands started for each round.
-
-Each sweep runs every variant once in random order, so that a busy machine slows all of them alike;
-ratios are taken within a sweep.
-"""
+"""Measured processes: workers that wait for each round, and commands started for each round. Each
+sweep runs every variant once in random order, so that a busy machine slows all of them alike."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -55,19 +52,13 @@ class Workers:
     def __enter__(self) -> Workers:
         try:
             with self.log.open("a") as log:
+                pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log}
+                options: dict[str, Any] = {"cwd": self.folder, "env": self.environment} | pipes
                 for command in self.commands:
-                    self.processes.append(
-                        subprocess.Popen(
-                            command,
-                            cwd=self.folder,
-                            env=self.environment,
-                            stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE,
-                            stderr=log,
-                            text=True,
-                            start_new_session=True,
-                        )
+                    process = subprocess.Popen(
+                        command, text=True, start_new_session=True, **options
                     )
+                    self.processes.append(process)
             self._expect(READY)
         except BaseException:
             self.__exit__()
@@ -153,13 +144,9 @@ class Command:
         """Run the command and return its seconds; update its peak resident set size."""
         self.before()
         started = time.perf_counter()
-        with subprocess.Popen(
-            self.command,
-            cwd=self.folder,
-            env=self.environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        ) as process:
+        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        options: dict[str, Any] = {"cwd": self.folder, "env": self.environment} | pipes
+        with subprocess.Popen(self.command, **options) as process:
             assert process.stderr is not None
             stderr = process.stderr.read()
             _, status, usage = os.wait4(process.pid, 0)
@@ -182,10 +169,7 @@ def pss_mb(process: subprocess.Popen[str]) -> float:
 
 
 def time_interleaved(
-    variants: Mapping[str, Workers | Command],
-    rounds: int,
-    *,
-    warm: bool = True,
+    variants: Mapping[str, Workers | Command], rounds: int, *, warm: bool = True
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
     """Time `rounds` sweeps; return the seconds of each variant and the reason of each failure.
 

@@ -54,11 +54,8 @@ class Work:
 
 
 def draw(workload: Workload, folder: Path) -> None:
-    """Draw a workload into a new folder.
-
-    It runs in a child process: if this process loaded torch, it would share those pages with the
-    variants and so reduce their proportional set sizes.
-    """
+    """Draw a workload into a new folder, in a child process: if this one loaded torch, it would
+    share those pages with the variants and so reduce their proportional set sizes."""
     folder.mkdir(parents=True)
     write_description(workload, folder)
     subprocess.run([sys.executable, "-m", "benchmarks.draw", folder], env=environment(), check=True)

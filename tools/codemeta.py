@@ -47,15 +47,13 @@ def descriptions() -> dict[str, dict[str, Any]]:
 def _codemeta_author(author: dict[str, str]) -> dict[str, str]:
     if "name" in author:
         return {"@type": "Organization", "name": author["name"]}
-    names = {"givenName": author["given-names"], "familyName": author["family-names"]}
-    return {"@type": "Person", **names} | ({"@id": author["orcid"]} if "orcid" in author else {})
+    person = {"givenName": author["given-names"], "familyName": author["family-names"]}
+    return {"@type": "Person", **person} | ({"@id": author["orcid"]} if "orcid" in author else {})
 
 
 def _zenodo_creator(author: dict[str, str]) -> dict[str, str]:
-    if "name" in author:
-        return {"name": author["name"]}
+    name = author.get("name") or f"{author['family-names']}, {author['given-names']}"
     orcid = author.get("orcid", "").rpartition("/")[2]
-    name = f"{author['family-names']}, {author['given-names']}"
     return {"name": name} | ({"orcid": orcid} if orcid else {})
 
 

@@ -24,10 +24,8 @@ LEAST = 3  # sweeps, however slow
 
 @dataclass
 class Report:
-    """Writes the entry of one piece into the results file, and keeps the clock of its steps.
-
-    Rows are written as they come, so that a piece that dies leaves those it has.
-    """
+    """Writes the entry of one piece into the results file, row by row so that a piece that dies
+    leaves those it has, and keeps the clock of its steps."""
 
     file: Path
     piece: str
@@ -92,11 +90,8 @@ def interleaved_seconds(
     functions: Mapping[str, Callable[[], object]], device: torch.device, most: int, deadline: float
 ) -> dict[str, list[float]]:
     """Time the functions in turn until the GPU has finished their work: the seconds of each call,
-    at most `most` of each. After three sweeps none begins that would end after `deadline`, a time of
-    time.monotonic.
-
-    One sweep more runs first, in which CUDA graphs are captured and libraries initialize.
-    """
+    at most `most` of each. A sweep more runs first, in which CUDA graphs are captured. After three
+    sweeps none begins that would end after `deadline`, a time of time.monotonic."""
     taken: dict[str, list[float]] = {name: [] for name in functions}
     for sweep in range(most + 1):
         began = time.monotonic()
