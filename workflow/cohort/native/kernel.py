@@ -73,7 +73,9 @@ class Batches:
 
 def program_for(request: CodeRequest) -> LanesProgram | SingleSampleProgram:
     """The program that emits the requested code."""
-    return (SingleSampleProgram if is_single_sample(request) else LanesProgram)(request)
+    if is_single_sample(request):
+        return SingleSampleProgram(request)
+    return LanesProgram(request)
 
 
 @functools.lru_cache(maxsize=32)

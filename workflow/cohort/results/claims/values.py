@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -99,8 +100,8 @@ def measured_values(
             metrics = read(point.experiment, point.metric)
             results[key] = {} if metrics is None else _runs_by_labels(metrics, *key[1:])
         planned = results[key].get(frozenset(point.labels.items()), [])
-        runs = [run for run in planned if run["value"] == run["value"]]
-        lasted = [run["lasted"] for run in runs if run["lasted"] == run["lasted"]]
+        runs = [run for run in planned if not math.isnan(run["value"])]
+        lasted = [run["lasted"] for run in runs if not math.isnan(run["lasted"])]
         value = Value(
             NOTHING,
             n=len(runs),

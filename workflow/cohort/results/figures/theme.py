@@ -154,7 +154,7 @@ def deviation_limits(statistics: Any, unit: str) -> tuple[Any, Any]:
 def draw_means(
     axes: Axes, statistics: Any, unit: str, line: Mapping[str, Any], *, has_band: bool = True
 ) -> None:
-    """Draw means as a line over their index, with a band of one standard deviation."""
+    """Draw means as a line over their index, with a band that reaches `std` up and down."""
     axes.plot(statistics.index, statistics["mean"], markeredgewidth=0.75, **line)
     if has_band:
         limits = deviation_limits(statistics, unit)

@@ -179,7 +179,7 @@ class Curves(Averaging):
             if self.band == "interval":
                 values = part.groupby("round")["value"]
                 halves = values.agg(lambda own: Sample.of(own).half_width())
-                statistics["std"] = halves.replace(math.inf, math.nan)
+                statistics["std"] = halves.replace(math.inf, math.nan)  # the band's half width
             look, unit = line | {"linestyle": linestyle}, METRICS[self.metric].unit
             theme.draw_means(axes, statistics, unit, look, has_band=has_band)
         stops = runs[runs["status"] == "diverged"].groupby("digest")["round"].max()
