@@ -210,7 +210,7 @@ def _summary(
         "decided by intervals over seeds. Nearest and furthest: our number minus the paper's, in "
         f"points. Of the papers' {len(every)} claims, our runs confirm {measured[HELD]}, refute "
         f"{measured[NOT_HELD]} and leave {undecided} undecided; the others wait for runs. "
-        f"[Their own paper's numbers](docs/contradictions.md) contradict {against} of all claims."
+        f"[Their own paper's numbers](docs/contradictions.md) contradict {against} of these claims."
     )
 
 
@@ -220,7 +220,8 @@ def _share(printed: Mapping[str, Sequence[Printed]]) -> str:
     total, agree, differ, open_ = _counts(every)
     return (
         f"Only a part has been run so far: of {total} printed numbers that can be compared, "
-        f"{agree} agree with ours, {differ} differ, and for {open_} the seeds cannot tell."
+        f"{agree} agree with ours, {differ} differ, and for {open_} the interval over our seeds is "
+        f"too wide to decide."
     )
 
 
