@@ -70,8 +70,7 @@ def accuracies_by_setting(plan: Plan, name: str, board: Comparison) -> str:
 
 
 def update(text: str) -> str:
-    """The page with its findings and the leaderboards by accuracy, of selectors whose runs are all
-    released; a leaderboard in which only some runs of a selector are is left out."""
+    """The page with its findings and the leaderboards of selectors whose runs are all released."""
     parts = []
     with released(STUDY) as plan:
         study = plan.study(STUDY)
