@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from cohort.commands import shared
-from cohort.core import user_files
-from cohort.core.errors import UserError
+from cohort.core import UserError, counted, user_files
 from cohort.core.files import write_text
 from cohort.core.paths import CELLS, RELEASED, SHARDS, digest_in, record_file
 from cohort.core.process import tracked
 from cohort.core.shipped import shipped
-from cohort.core.text import counted
 from cohort.pipeline.driver import lock_directory
 from cohort.plan import Plan, all_studies, load
 from cohort.records.record import Record, read

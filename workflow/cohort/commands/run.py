@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cohort.commands.shared import add_config, load_plan, positive
-from cohort.core.errors import UserError
+from cohort.core import UserError, lazy
 from cohort.core.files import relative_path
-from cohort.core.lazy import lazy
 from cohort.core.paths import plan_file, state_folder
 from cohort.settings import options_of, write_plan
 from cohort.training.cell import Cell, read_cell

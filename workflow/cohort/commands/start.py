@@ -15,9 +15,7 @@ import numpy as np
 import yaml
 
 from cohort.commands import shared
-from cohort.core import files, user_files
-from cohort.core.errors import UserError, explain_errors
-from cohort.core.lazy import lazy
+from cohort.core import UserError, explain_errors, files, lazy, user_files
 from cohort.core.paths import RESULTS
 from cohort.core.shipped import CONFIG_FILE, ROOT
 from cohort.data.parsers.arrays import Arrays, read_user_data

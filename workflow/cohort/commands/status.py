@@ -17,11 +17,9 @@ import numpy as np
 
 from cohort.commands import shared
 from cohort.commands.run import check_cell_text, find_cell
-from cohort.core.errors import UserError, suggest
+from cohort.core import UserError, counted, duration_text, lazy, suggest
 from cohort.core.files import relative_path
-from cohort.core.lazy import lazy
 from cohort.core.paths import CELLS, records_in, records_matching
-from cohort.core.text import counted, duration_text
 from cohort.pipeline import cell_states, slurm, stages
 from cohort.pipeline.cell_states import STATES, CellStatus
 from cohort.plan import Plan, all_studies, cost, require_study

@@ -15,10 +15,8 @@ import yaml
 
 from cohort.commands import shared, status
 from cohort.commands.status import Item, find_item
-from cohort.core import user_files
-from cohort.core.errors import UserError, errors_at, suggest
+from cohort.core import UserError, counted, errors_at, suggest, user_files
 from cohort.core.files import write_text
-from cohort.core.text import counted
 from cohort.pipeline import cell_states, preview, stages
 from cohort.plan import load, yaml_files
 from cohort.results.comparison import Comparison, Result

@@ -17,12 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from cohort.commands import run as training
 from cohort.commands.shared import add_config, config_texts, load_plan, paint, positive
-from cohort.core import paths, sealed_json, user_files
-from cohort.core.errors import UserError
+from cohort.core import UserError, counted, lazy, paths, sealed_json, user_files
 from cohort.core.files import write_text
-from cohort.core.lazy import lazy
 from cohort.core.shipped import CONFIG_FILE
-from cohort.core.text import counted
 from cohort.plan import Plan, all_studies
 from cohort.records.history import History
 from cohort.records.record import Record, read

@@ -9,8 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from cohort.core import user_files
-from cohort.core.errors import UserError
+from cohort.core import UserError, user_files
 from cohort.core.files import sha256
 from cohort.core.hdf5 import new_hdf5
 from cohort.data.parsers import DEFAULTS, PARSERS, parser_name

@@ -11,7 +11,6 @@ from torch.autograd import Function
 from torch.func import vmap
 
 from cohort.kernels import channelwise, convolution, padding
-from cohort.kernels.convolution import Shape
 
 EXACT = "float32"
 # of a gradient relative to its norm: so much may a unit change that rounding switches
@@ -153,7 +152,9 @@ class _Layer(_PerClient):
         inputs, bias = inputs.contiguous(), None if bias is None else bias.contiguous()
         outputs, rows, columns = weights.shape[1:4]
         batch, height, width, channels = inputs.shape[1:]
-        shape = Shape(batch, height, width, channels, outputs, rows, columns, stride, padding)
+        shape = convolution.Shape(
+            batch, height, width, channels, outputs, rows, columns, stride, padding
+        )
         if channels != weights.shape[-1]:
             results = _Depthwise.apply(inputs, weights.squeeze(-1), shape)
             return results.movedim(-1, 2), 0
@@ -189,7 +190,7 @@ class _Convolution(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, images: Tensor, weights: Tensor, bias: Tensor | None, shape: Shape,
+        ctx: Any, images: Tensor, weights: Tensor, bias: Tensor | None, shape: convolution.Shape,
         precision: str, rectifies: bool, pools: bool,
     ) -> Tensor:  # fmt: skip
         ctx.shape, ctx.precision, ctx.pools = shape, precision, pools
@@ -218,7 +219,7 @@ class _Depthwise(Function):
     """A depthwise convolution of images (client, sample, row, column, channel)."""
 
     @staticmethod
-    def forward(ctx: Any, images: Tensor, weights: Tensor, shape: Shape) -> Tensor:
+    def forward(ctx: Any, images: Tensor, weights: Tensor, shape: convolution.Shape) -> Tensor:
         ctx.shape = shape
         ctx.save_for_backward(images, weights)
         return channelwise.filter_channels(images, weights, shape, backward=False)

@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cohort.core.errors import UserError
+from cohort.core import UserError, lazy
 from cohort.core.files import atomic_write, cache_folder, code_hash
-from cohort.core.lazy import lazy
 from cohort.native.lanes_program import LanesProgram
 from cohort.native.program import ARRAYS, NUMBERS, PREDICT, TRAIN, CodeRequest
 from cohort.native.single_program import SingleSampleProgram, is_single_sample

@@ -7,7 +7,6 @@ from cohort.native import program, single_layers
 from cohort.native.augment import BYTES, AugmentCode
 from cohort.native.emitter import Emitter, Index, exponential
 from cohort.native.program import TRAIN, CodeRequest, StepOptions, emit_entry, pointers
-from cohort.native.single_layers import SingleSampleConvolutionCode, SingleSampleLinearCode
 
 
 def is_single_sample(request: CodeRequest) -> bool:
@@ -62,10 +61,16 @@ class SingleSampleProgram:
         self._emit_train(layers)
         return self.emit.llvm_ir()
 
-    def _layer_code(self, number: int) -> SingleSampleLinearCode | SingleSampleConvolutionCode:
+    def _layer_code(
+        self, number: int
+    ) -> single_layers.SingleSampleLinearCode | single_layers.SingleSampleConvolutionCode:
         if not self.layout.layers[number].is_convolution:
-            return SingleSampleLinearCode(self.emit, self.layout, number)
-        kind = SingleSampleConvolutionCode if number else single_layers.FirstConvolutionCode
+            return single_layers.SingleSampleLinearCode(self.emit, self.layout, number)
+        kind = (
+            single_layers.SingleSampleConvolutionCode
+            if number
+            else single_layers.FirstConvolutionCode
+        )
         return kind(self.emit, self.layout, number)
 
     def _emit_cross_entropy(self) -> None:

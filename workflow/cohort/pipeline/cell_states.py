@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cohort.core import user_files
-from cohort.core.errors import UserError
+from cohort.core import UserError, user_files
 from cohort.core.paths import state_folder, train_log
 from cohort.core.process import SESSION, last_line, last_session
 from cohort.plan import Plan, cost

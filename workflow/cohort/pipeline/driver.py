@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import cohort
-from cohort.core import paths
-from cohort.core.errors import UserError, explain_errors
+from cohort.core import UserError, explain_errors, lazy, paths
 from cohort.core.files import check_writable, try_lock
-from cohort.core.lazy import lazy
 from cohort.core.sealed_json import write_sealed
 from cohort.pipeline import cell_states, slurm, stages
 from cohort.plan import Plan

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.core.errors import UserError
+from cohort.core import UserError, lazy
 from cohort.core.files import code_hash
-from cohort.core.lazy import lazy
 from cohort.core.paths import CLAIMS_TABLE, RELEASED, RESULTS, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.pipeline import stages

@@ -12,8 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from cohort.core import paths, user_files
-from cohort.core.errors import UserError, suggest
+from cohort.core import UserError, paths, suggest, user_files
 from cohort.core.files import code_hash
 from cohort.data.parsers import DatasetInfo
 from cohort.plan import Plan, Row, Study, all_studies, cost, drawn_names

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cohort.core.errors import UserError, errors_at, suggest
+from cohort.core import UserError, counted, errors_at, suggest
 from cohort.core.paths import CELL_LABELS
-from cohort.core.text import counted
 from cohort.plan import items, matrix
 from cohort.plan.matrix import Values
 from cohort.plan.resolution import Resolver, check_required

@@ -7,11 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cohort.core import user_files
-from cohort.core.errors import UserError, errors_at, suggest
+from cohort.core import UserError, counted, errors_at, suggest, user_files
 from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.core.shipped import CONFIG, CONFIG_FILE, ROOT, shipped
-from cohort.core.text import counted
 from cohort.data.parsers import PARSERS, DatasetInfo, parser_name
 from cohort.data.raw import check_data_path, check_mirror, files_in_mirror
 from cohort.plan import study as studies

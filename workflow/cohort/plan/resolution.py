@@ -9,9 +9,9 @@ from functools import cache
 from typing import Any
 
 from cohort import settings as cell_settings
-from cohort.core import paths
+from cohort.core import UserError, errors_at, paths, suggest
 from cohort.core.components import Component, canonical, cast_to_type
-from cohort.core.errors import UserError, errors_at, refusals_as_errors, suggest
+from cohort.core.errors import refusals_as_errors
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.parsers import DEFAULTS as DATA_DEFAULTS
 from cohort.data.parsers import PARSERS, DatasetInfo, parser_name, sample_identity, sample_info

@@ -12,8 +12,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from cohort.core.errors import UserError
-from cohort.core.lazy import lazy
+from cohort.core import UserError, lazy
 
 if TYPE_CHECKING:
     import tenseal

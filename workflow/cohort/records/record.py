@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cohort.core.errors import FileAccessError, UserError, explain_errors
+from cohort.core import FileAccessError, UserError, explain_errors, lazy
 from cohort.core.hdf5 import new_hdf5, sealed_hdf5
-from cohort.core.lazy import lazy
 from cohort.core.paths import CELLS, digest_in, is_record_file
 from cohort.records.history import History
 from cohort.settings import DIGEST

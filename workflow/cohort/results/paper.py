@@ -13,8 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cohort.core import user_files
-from cohort.core.errors import UserError, explain_errors, suggest
+from cohort.core import UserError, explain_errors, suggest, user_files
 from cohort.core.shipped import shipped
 from cohort.results.series import NO_VALUE, label_text
 

@@ -18,12 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.core.errors import FileAccessError, UserError, explain_errors
+from cohort.core import FileAccessError, UserError, counted, explain_errors, lazy
 from cohort.core.files import atomic_write, sha256
-from cohort.core.lazy import lazy
 from cohort.core.paths import RELEASED
 from cohort.core.sealed_json import DAMAGED, read_sealed, write_sealed
-from cohort.core.text import counted
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

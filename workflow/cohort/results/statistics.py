@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from cohort.core.errors import UserError
-from cohort.core.lazy import lazy
+from cohort.core import UserError, lazy
 from cohort.results.names import BASELINE, METRICS, Names, listed, word
 from cohort.results.series import label_columns, label_text, value_per_cell
 

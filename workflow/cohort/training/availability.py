@@ -8,9 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.core import user_files
+from cohort.core import UserError, user_files
 from cohort.core.components import Catalog, NameEncoded, parameter, parser_of
-from cohort.core.errors import UserError
 from cohort.core.files import sha256
 from cohort.core.randomness import generator
 from cohort.records.history import History

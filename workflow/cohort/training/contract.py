@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cohort.core import user_files
-from cohort.core.errors import UserError
+from cohort.core import UserError, lazy, user_files
 from cohort.core.files import relative_path
-from cohort.core.lazy import lazy
 from cohort.core.process import unchanged_process
 from cohort.selection import Selector
 from cohort.selection import selector as abilities

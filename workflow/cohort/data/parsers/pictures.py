@@ -10,8 +10,7 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from cohort.core.errors import UserError
-from cohort.core.lazy import lazy
+from cohort.core import UserError, lazy
 from cohort.data.parsers.parser import Parser
 from cohort.data.raw import explain_broken_file, open_zip, read_member, tar_files, zip_files
 from cohort.data.split import Blocks, Split

@@ -15,10 +15,9 @@ from itertools import chain, compress, islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cohort.core import counted, lazy
 from cohort.core.files import write_text
-from cohort.core.lazy import lazy
 from cohort.core.sealed_json import from_json, read_sealed, to_sealed_json
-from cohort.core.text import counted
 from cohort.results import series, statistics
 from cohort.results.claims import CLAIMS, values
 from cohort.results.claims.claim import Claim, Comparison, Point, short_name

@@ -25,7 +25,6 @@ from cohort.core.files import write_text
 from cohort.core.text import counted, duration_text
 from cohort.results import series
 from cohort.results.claims import judged
-from cohort.results.claims.judged import NOT_HELD, JudgedClaim
 from cohort.results.comparison import Comparison
 from cohort.results.figures import KINDS
 from cohort.results.names import METRICS, Names
@@ -348,21 +347,21 @@ def _verdict_counts(verdicts: Iterable[str]) -> list[tuple[str, int]]:
     return [(verdict, counts[verdict]) for verdict in ordered if verdict in counts]
 
 
-def _our_verdict(claim: JudgedClaim) -> str:
+def _our_verdict(claim: judged.JudgedClaim) -> str:
     """The verdict by our runs, or NO_RUNS if there are none."""
     return NO_RUNS if claim.measured == NOT_ENOUGH and not claim.n else claim.measured
 
 
-def _heading(claim: JudgedClaim) -> str:
+def _heading(claim: judged.JudgedClaim) -> str:
     """The heading below which a claim stands."""
-    if claim.paper == NOT_HELD:
+    if claim.paper == judged.NOT_HELD:
         return CONTRADICTED
-    if claim.measured in (NOT_HELD, judged.LEANS_NOT_HELD):
+    if claim.measured in (judged.NOT_HELD, judged.LEANS_NOT_HELD):
         return REFUTED
     return WAITING if claim.measured in (NOT_ENOUGH, judged.NOT_JUDGED) else OTHERS
 
 
-def _claim(claim: JudgedClaim, quotes: Spec) -> dict[str, Any]:
+def _claim(claim: judged.JudgedClaim, quotes: Spec) -> dict[str, Any]:
     """A claim with the verdicts to show, and what it `quotes` of its paper."""
     ours = _our_verdict(claim)
     verdicts = [(SIDES["paper"], claim.paper)] if claim.paper != judged.NO_PAPER else []

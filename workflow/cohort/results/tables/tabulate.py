@@ -12,17 +12,15 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, get_args
 
+from cohort.core import counted, lazy
 from cohort.core.files import write_text
-from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
 from cohort.core.sealed_json import to_sealed_json
-from cohort.core.text import counted
 from cohort.results import series, statistics
 from cohort.results.comparison import STRATEGY, Comparison, Leaderboard, Result, Table, compare
 from cohort.results.names import METRICS, Names, listed
 from cohort.results.paper import doubts
 from cohort.results.series import FULL, NO_VALUE
-from cohort.results.statistics import Standing, Verdict
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -405,7 +403,7 @@ def _entry(result: Result) -> Entry:
         value += f" ± {rounded(result.sample.sd, metric).lstrip('+')}"
         interval = f"[{low}, {high}]"
     count = f"{n}" if n == planned else f"n = {n} of {planned}"
-    verdict = result.verdict if result.verdict in get_args(Verdict) else ""
+    verdict = result.verdict if result.verdict in get_args(statistics.Verdict) else ""
     return Entry(value, count, interval, paper, verdict, result.labels)
 
 
@@ -435,7 +433,7 @@ def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
     return table.condensed()
 
 
-def rank_interval(standing: Standing) -> str:
+def rank_interval(standing: statistics.Standing) -> str:
     """The interval of a rank in whole ranks as text, `[1, 6]`; empty if there is none."""
     if standing.rank.interval is None:
         return ""
@@ -443,7 +441,7 @@ def rank_interval(standing: Standing) -> str:
     return f"[{math.floor(low)}, {math.ceil(high)}]"
 
 
-def rank_text(standing: Standing) -> str:
+def rank_text(standing: statistics.Standing) -> str:
     """A rank with its interval as text: `3 [1, 6]`."""
     return f"{standing.rank.value:.0f} {rank_interval(standing)}".rstrip()
 

@@ -19,9 +19,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from cohort.core.errors import UserError, explain_errors
+from cohort.core import UserError, explain_errors, lazy
 from cohort.core.files import is_locked, lock, try_lock
-from cohort.core.lazy import lazy
 
 if TYPE_CHECKING:
     import torch

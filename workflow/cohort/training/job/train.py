@@ -25,12 +25,9 @@ import numpy as np
 import torch
 
 import cohort
-from cohort.core import shipped, user_files
-from cohort.core.errors import UserError
-from cohort.core.lazy import lazy
+from cohort.core import UserError, duration_text, lazy, shipped, user_files
 from cohort.core.paths import plan_file, state_folder, train_log
 from cohort.core.process import log_output
-from cohort.core.text import duration_text
 from cohort.records.record import FORMAT, Record, is_valid, write
 from cohort.training import contract, evaluation
 from cohort.training.cell import Cell, read_cell

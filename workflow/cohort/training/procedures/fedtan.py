@@ -23,7 +23,6 @@ from cohort.training.procedures.procedure import Federated
 from cohort.training.task import RunState, Task
 from cohort.training.trainers import serial
 from cohort.training.trainers.base import Trained
-from cohort.training.trainers.serial import AfterStep, LocalOptimizer
 from cohort.training.updates import LocalWork, Updates, Weights, size_in_bytes
 
 
@@ -65,7 +64,11 @@ class FirstStepTogether(serial.SerialTrainer):
         return super()._train(works, anchor, cursor)
 
     def run(
-        self, work: LocalWork, optimizer: LocalOptimizer, anchor: Sequence[Tensor], after: AfterStep
+        self,
+        work: LocalWork,
+        optimizer: serial.LocalOptimizer,
+        anchor: Sequence[Tensor],
+        after: serial.AfterStep,
     ) -> Tensor:
         if work.client not in self.first:
             return super().run(work, optimizer, anchor, after)

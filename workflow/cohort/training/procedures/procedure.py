@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from cohort.core import UserError, lazy
 from cohort.core.components import SHARE, Catalog, NameEncoded, parameter, parser_of
-from cohort.core.errors import UserError
-from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
 from cohort.models import MODELS, Model
 from cohort.selection import selector as abilities

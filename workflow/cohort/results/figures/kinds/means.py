@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from cohort.core import UserError, lazy
 from cohort.core.components import parameter
-from cohort.core.errors import UserError
-from cohort.core.lazy import lazy
 from cohort.results import series
 from cohort.results.figures import theme
 from cohort.results.figures.kind import TEXTS, Averaging, further

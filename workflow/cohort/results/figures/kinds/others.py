@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from cohort.core import UserError, counted, lazy
 from cohort.core.components import parameter
-from cohort.core.errors import UserError
-from cohort.core.lazy import lazy
-from cohort.core.text import counted
 from cohort.results import statistics
 from cohort.results.comparison import Measure
 from cohort.results.figures import theme
