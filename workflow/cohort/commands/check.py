@@ -7,13 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
-from cohort.commands import shared
-from cohort.commands.status import find_item
+from cohort.commands import shared, status
 from cohort.core.errors import UserError, closest_choice, suggest
 from cohort.pipeline.preview import collect_partial, draw_item, draw_studies
 from cohort.pipeline.stages import claims_spec
-from cohort.plan import Plan, all_studies, require_study
-from cohort.plan.loading import claim_names
+from cohort.plan import Plan, all_studies, loading, require_study
 from cohort.plan.study import claimed_experiments
 from cohort.results.claims.judged import NOT_HELD, JudgedClaim, judged_claims
 
@@ -51,7 +49,7 @@ def find_claims(text: str) -> tuple[str, list[str]]:
     studies = all_studies()
     study, _, claim = text.rpartition(".")
     if not study and claim not in studies:
-        named = {name: claim_names(name) for name in studies}
+        named = {name: loading.claim_names(name) for name in studies}
         having = [name for name, claims in named.items() if claim in claims]
         if len(having) > 1:
             where = " and ".join(f"{name}.{claim}" for name in having)
@@ -63,7 +61,7 @@ def find_claims(text: str) -> tuple[str, list[str]]:
             raise UserError(f"there is no study or claim '{text}'{suggest(claim, studies, meant)}")
         return having[0], [claim]
     study = require_study(study or claim)
-    if not (claims := claim_names(study)):
+    if not (claims := loading.claim_names(study)):
         raise UserError(f"{study} has no claims")
     if text != study and claim not in claims:
         raise UserError(f"{study} has no claim '{claim}'{suggest(claim, claims)}")
@@ -118,7 +116,7 @@ def draw_command(options: argparse.Namespace) -> None:
     """Draw studies, figures and tables from what exists; print the paths of pages and files."""
     items = [text for text in options.studies if "." in text]
     options.studies = [text for text in options.studies if "." not in text]
-    for item in (find_item(text, options) for text in items):
+    for item in (status.find_item(text, options) for text in items):
         print(*draw_item(item.plan, item.study, item.name), sep="\n")
     if options.studies or not items:
         plan = shared.load_plan(options)

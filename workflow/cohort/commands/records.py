@@ -12,17 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from cohort.commands import shared
-from cohort.core import UserError, counted, user_files
+from cohort.core import UserError, counted, process, user_files
 from cohort.core.files import write_text
 from cohort.core.paths import CELLS, RELEASED, SHARDS, digest_in, record_file
-from cohort.core.process import tracked
 from cohort.core.shipped import shipped
 from cohort.pipeline.driver import lock_directory
 from cohort.plan import Plan, all_studies, load
 from cohort.records.record import Record, read
 from cohort.results.names import METRICS
+from cohort.results.release import describing
 from cohort.results.release import folder as releases
-from cohort.results.release.describing import describe
 from cohort.results.release.restoring import RestoreOutcome, restore
 from cohort.settings import DIGEST, PlannedFile, digest_of, shard_identity
 from cohort.training.cell import Cell
@@ -155,7 +154,7 @@ def _export(plan: Plan, study: str, folder: Path, is_handin: bool) -> int:
     if not runs:
         return 0
     releases.write_release(folder, study, runs.values())
-    describe(folder, runs.values(), plan.datasets)
+    describing.describe(folder, runs.values(), plan.datasets)
     size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
     before, total = {run.header["digest"] for run in released}, {*plan.digests(study), *runs}
     added, dropped = len(runs.keys() - before), len(before - runs.keys())
@@ -181,7 +180,7 @@ def restore_command(options: argparse.Namespace) -> None:
     files = [*source.glob(releases.MANIFEST), *sorted(source.glob(f"*/{releases.MANIFEST}"))]
     every = list(ours.values()) or [file.parent for file in files]
     plan = shared.load_plan(options)
-    for study in tracked(all_studies(), "planning"):
+    for study in process.tracked(all_studies(), "planning"):
         plan.study(study)
     if not (folders := [ours.get(study, source / study) for study in options.studies] or every):
         raise UserError(f"{source} holds no release; cohort export writes one")

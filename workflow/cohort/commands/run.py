@@ -16,8 +16,7 @@ from cohort.core.files import relative_path
 from cohort.core.paths import plan_file, state_folder
 from cohort.settings import options_of, write_plan
 from cohort.training.cell import Cell, read_cell
-from cohort.training.job.lease import FINISHED
-from cohort.training.job.machine import freeze_objects
+from cohort.training.job import lease, machine
 
 if TYPE_CHECKING:
     from cohort import plan as planning
@@ -52,7 +51,7 @@ def run_command(options: argparse.Namespace) -> None:
         run_cell(file, options.until, **given)
         return
     check_cell_text(options.cell)
-    with freeze_objects():
+    with machine.freeze_objects():
         plan = load_plan(options)
         cell = require_cell(plan, options.cell)
         write_plan(cell.planned())
@@ -108,14 +107,14 @@ def run_cell(file: Path, until: int | None = None, **options: Any) -> None:
     if Path(cell.path).exists():
         print(f"{cell.path} exists: delete it to train the cell again")
         return
-    with freeze_objects():
+    with machine.freeze_objects():
         train = job.train  # imports PyTorch
     title = f"{cell.digest}, {cell.settings.strategy}, seed {cell.settings.seed}"
     with job.progress_display(cell.settings.rounds, title) as watch:
         train(file, cell.path, until=until, watch=watch, **options)
     folder = state_folder(cell.path)
     if Path(cell.path).exists():
-        (folder / FINISHED).unlink(missing_ok=True)
+        (folder / lease.FINISHED).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # another process waits there, or has just deleted it
             folder.rmdir()
 

@@ -15,8 +15,7 @@ import numpy as np
 import yaml
 
 from cohort.commands import shared
-from cohort.core import UserError, explain_errors, files, lazy, user_files
-from cohort.core.paths import RESULTS
+from cohort.core import UserError, explain_errors, files, lazy, paths, user_files
 from cohort.core.shipped import CONFIG_FILE, ROOT
 from cohort.data.parsers.arrays import Arrays, read_user_data
 from cohort.data.raw import RawFile, files_in_mirror
@@ -154,7 +153,7 @@ def doctor_command(options: argparse.Namespace) -> None:
 
 def findings(plan: Plan) -> Iterator[tuple[str, str, str]]:
     """Yield what was checked, how it ended (ok, warning or failed), and a sentence on it."""
-    if locks_hold(Path(RESULTS) if Path(RESULTS).exists() else Path()):
+    if locks_hold(Path(paths.RESULTS) if Path(paths.RESULTS).exists() else Path()):
         yield "locks", "ok", "work on this machine; whether other nodes see them is up to the mount"
     else:
         yield "locks", "failed", "the file system has none; two jobs might train one cell"

@@ -17,8 +17,7 @@ import numpy as np
 
 from cohort.commands import shared
 from cohort.commands.run import check_cell_text, find_cell
-from cohort.core import UserError, counted, duration_text, lazy, suggest
-from cohort.core.files import relative_path
+from cohort.core import UserError, counted, duration_text, files, lazy, suggest
 from cohort.core.paths import CELLS, records_in, records_matching
 from cohort.pipeline import cell_states, slurm, stages
 from cohort.pipeline.cell_states import STATES, CellStatus
@@ -381,7 +380,7 @@ def find_record(text: str) -> Path | None:
     """The path of the record with this path or this beginning of a digest; None if no digest
     begins so. Raise UserError if several do."""
     if "/" in text or text.endswith(".h5"):
-        file = Path(relative_path(text))
+        file = Path(files.relative_path(text))
         return file if file.exists() else None
     matches = records_matching(text)
     if len(matches) > 1:

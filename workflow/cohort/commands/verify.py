@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from cohort.commands import run as training
 from cohort.commands.shared import add_config, config_texts, load_plan, paint, positive
-from cohort.core import UserError, counted, lazy, paths, sealed_json, user_files
+from cohort.core import UserError, counted, lazy, paths, sealed_json, shipped, user_files
 from cohort.core.files import write_text
-from cohort.core.shipped import CONFIG_FILE
 from cohort.plan import Plan, all_studies
 from cohort.records.history import History
 from cohort.records.record import Record, read
@@ -112,7 +111,7 @@ def _run_in_its_project(code: Path, options: argparse.Namespace) -> int:
     command = ["verify", "--from", str(code.parent), options.handin[1], *until, *config]
     resources = Path("resources").resolve()
     with tempfile.TemporaryDirectory(prefix="cohort-handin-") as project:
-        write_text(project / CONFIG_FILE, f"my: {user_files.PACKAGE}\n")
+        write_text(project / shipped.CONFIG_FILE, f"my: {user_files.PACKAGE}\n")
         Path(project, user_files.PACKAGE).symlink_to(code)
         if resources.exists():
             Path(project, resources.name).symlink_to(resources)

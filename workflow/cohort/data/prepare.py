@@ -9,9 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from cohort.core import UserError, user_files
-from cohort.core.files import sha256
-from cohort.core.hdf5 import new_hdf5
+from cohort.core import UserError, files, hdf5, user_files
 from cohort.data.parsers import DEFAULTS, PARSERS, parser_name
 from cohort.data.split import Blocks, Split
 from cohort.data.store import FORMAT
@@ -59,10 +57,11 @@ def prepare(plan: str | Path, output: str | Path) -> None:
     splits = dict(zip(SPLITS, parsed, strict=False))
     for name in SPLITS:
         _check(settings, name, splits.get(name))
-    raw = {name: sha256(path) for name, path in planned.inputs.items()}  # not all are declared
+    # not all are declared
+    raw = {name: files.sha256(path) for name, path in planned.inputs.items()}
     attributes = {key: settings[key] for key in STORED_FACTS}
     attributes |= {"format": FORMAT, "raw_sha256": json.dumps(raw)}
-    with new_hdf5(output) as file:
+    with hdf5.new_hdf5(output) as file:
         file.attrs.update({key: value for key, value in attributes.items() if value is not None})
         is_unknown = settings["scale"] and not settings["mean"]
         moments = Moments(settings["shape"][0]) if is_unknown else None

@@ -4,13 +4,11 @@ layers, the loss and a step."""
 import math
 from collections.abc import Iterator, Sequence
 
-from cohort.native import program
+from cohort.native import lanes_convolution, program, spectral_convolution
 from cohort.native.augment import BYTES, AugmentCode, load_numbers
 from cohort.native.emitter import ZERO, Emitter, Index, Offset, chunks, exponential, transposed
-from cohort.native.lanes_convolution import ConvolutionCode
 from cohort.native.lanes_layers import PARAMETERS, LanesLayout, LinearCode
 from cohort.native.program import PREDICT, TRAIN, CodeRequest, emit_entry, pointers
-from cohort.native.spectral_convolution import SpectralConvolutionCode
 
 _GATHERED = "memory", "samples", "scale", "shift", "indices"
 GATHER_PARAMETERS = *Emitter.noalias(*_GATHERED), "i64 %blocks"
@@ -43,11 +41,11 @@ class LanesProgram:
         self.memory = self.layout.arena.used
         self.codes = [self._layer_code(number) for number in range(len(layers))]
 
-    def _layer_code(self, number: int) -> LinearCode | ConvolutionCode:
+    def _layer_code(self, number: int) -> LinearCode | lanes_convolution.ConvolutionCode:
         if self.layout.spectra[number] is not None:
-            return SpectralConvolutionCode(self.emit, self.layout, number)
+            return spectral_convolution.SpectralConvolutionCode(self.emit, self.layout, number)
         if self.layout.layers[number].is_convolution:
-            return ConvolutionCode(self.emit, self.layout, number)
+            return lanes_convolution.ConvolutionCode(self.emit, self.layout, number)
         is_last = number == len(self.layout.layers) - 1
         calibrates = is_last and self.options is not None and self.options.calibrates
         return LinearCode(self.emit, self.layout, number, calibrates)

@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from cohort.native import spectra
+from cohort.native import lanes_convolution, spectra
 from cohort.native.emitter import ZERO, Emitter, Index, chunks, transposed
-from cohort.native.lanes_convolution import ConvolutionCode
 from cohort.native.lanes_layers import Array, LanesLayout, Product
 from cohort.native.spectra import Complex, Fourier, MapSpectra
 
@@ -25,7 +24,7 @@ class Columns(NamedTuple):
     slots: int
 
 
-class SpectralConvolutionCode(ConvolutionCode):
+class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
     """Emits a convolution as products of spectra: transforms, then for each slot a matrix product
     over the channels. Row coefficients are real columns first, then the real and imaginary parts of
     the complex ones. Columns are worked on one after another, all the way to the result, so that

@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import cohort
-from cohort.core import UserError, explain_errors, lazy, paths
+from cohort.core import UserError, explain_errors, lazy, paths, sealed_json
 from cohort.core.files import check_writable, try_lock
-from cohort.core.sealed_json import write_sealed
 from cohort.pipeline import cell_states, slurm, stages
-from cohort.plan import Plan
-from cohort.plan.loading import misnamed_studies
+from cohort.plan import Plan, loading
 from cohort.records.record import is_valid
 from cohort.results.report.page import write_index
 from cohort.settings import options_of, write_plan
@@ -78,7 +76,7 @@ class Driver:
             raise UserError(f"{folder}: {what}")
         if self.plan is not None:
             self.plan.on_note = partial(print, file=sys.stderr)
-            for note in [*misnamed_studies().values(), *self.plan.notes]:
+            for note in [*loading.misnamed_studies().values(), *self.plan.notes]:
                 self.plan.on_note(note)
             # Only as many jobs at once as fit into memory, unless the user sets a limit.
             limited = any(name.startswith("mem") for name in self.workflow.global_resources)
@@ -178,8 +176,10 @@ def freeze_plan(plan: Plan) -> None:
         write_plan(planned)
     for study in plan.studies.values():
         for experiment in study.experiments:
-            write_sealed(*stages.experiment_plan(plan, study.name, experiment), sync=False)
-    write_sealed(paths.RUN_OPTIONS, options_of(plan.config), sync=False)
+            sealed_json.write_sealed(
+                *stages.experiment_plan(plan, study.name, experiment), sync=False
+            )
+    sealed_json.write_sealed(paths.RUN_OPTIONS, options_of(plan.config), sync=False)
 
 
 def restore_records(plan: Plan) -> None:

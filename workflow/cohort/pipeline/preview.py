@@ -8,12 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.core import UserError, lazy
-from cohort.core.files import code_hash
+from cohort.core import UserError, files, lazy, sealed_json
 from cohort.core.paths import CLAIMS_TABLE, RELEASED, RESULTS, state_folder
-from cohort.core.sealed_json import write_sealed
-from cohort.pipeline import stages
-from cohort.pipeline.cell_states import failure_texts
+from cohort.pipeline import cell_states, stages
 from cohort.plan import Plan, require_study
 from cohort.plan import load as load_plan
 from cohort.records.record import read
@@ -71,7 +68,7 @@ def draw_study(plan: Plan, name: str) -> str:
     page = stages.page_spec(plan, name, layout)
     rows = [row for experiment in study.experiments.values() for row in experiment.rows]
     cells = {row.digest: plan.cells[row.digest] for row in rows}
-    page["notes"] = [*page["notes"], *failure_texts(cells.values())]
+    page["notes"] = [*page["notes"], *cell_states.failure_texts(cells.values())]
     write_page(page, layout.page(name))
     return layout.page(name)[0]
 
@@ -90,7 +87,7 @@ def collect_partial(plan: Plan, study: str, experiment: str, folder: str = "") -
     return their file; keep a file that the current code collected from just that."""
     frozen, content = stages.experiment_plan(plan, study, experiment)
     target = plan.previews.metrics(study, experiment)
-    digest = hashlib.sha256(f"{frozen} {code_hash('records/**/*', 'results/*')}".encode())
+    digest = hashlib.sha256(f"{frozen} {files.code_hash('records/**/*', 'results/*')}".encode())
     for record in (Path(cell["path"]) for cell in content["cells"]):
         for source in (record, state_folder(record) / CHECKPOINT):
             if source.exists():
@@ -98,7 +95,7 @@ def collect_partial(plan: Plan, study: str, experiment: str, folder: str = "") -
                 digest.update(f"{source} {version.st_mtime_ns} {version.st_size}\n".encode())
     if series.read_sources_hash(target) != digest.hexdigest():
         target, frozen = str(Path(folder, target)), str(Path(folder, frozen))
-        write_sealed(frozen, content, sync=False)
+        sealed_json.write_sealed(frozen, content, sync=False)
         collect.collect(frozen, target, result_of=_result_so_far, sources=digest.hexdigest())
     return target
 

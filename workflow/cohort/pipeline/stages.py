@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 from cohort.core import UserError, paths, suggest, user_files
 from cohort.core.files import code_hash
 from cohort.data.parsers import DatasetInfo
-from cohort.plan import Plan, Row, Study, all_studies, cost, drawn_names
-from cohort.plan.loading import study_file
+from cohort.plan import Plan, Row, Study, all_studies, cost, drawn_names, loading
 from cohort.results.names import BASELINE
 from cohort.results.paper import paper_files
 from cohort.results.series import FULL
@@ -262,7 +261,7 @@ def targets(
     for study in all_studies():
         for item in ("", *drawn_names(study)):
             name, what = (f"{study}_{item}", f"'{item}' of ") if item else (study, "the study ")
-            owner = f"{what}{study_file(study)}"
+            owner = f"{what}{loading.study_file(study)}"
             if name in owners:
                 both = f"{owners[name]} and of {owner}"
                 raise UserError(f"the target {name} is that of {both}; rename one")

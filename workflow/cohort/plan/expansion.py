@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cohort.core import UserError, counted, errors_at, suggest
-from cohort.core.paths import CELL_LABELS
+from cohort.core import UserError, counted, errors_at, paths, suggest
 from cohort.plan import items, matrix
 from cohort.plan.matrix import Values
 from cohort.plan.resolution import Resolver, check_required
@@ -149,7 +148,7 @@ class Expansion:
                     check_required(cell)
                 cells = matrix.with_seeds(cells, self.seeds)
                 axes["seed"] = list(dict.fromkeys(cell["seed"] for cell in cells))
-        for label in CELL_LABELS:
+        for label in paths.CELL_LABELS:
             axes.setdefault(label, list(dict.fromkeys(cell.get(label) for cell in cells)))
         for label in axes if added else ():  # their values are last on the axes
             further = (cell[label] for cell in cells if label in cell)
@@ -212,7 +211,9 @@ class Expansion:
             check_required(cell)
             planned = self.resolver.plan_cell(matrix.settings_of(cell), choices.scale_of(cell))
             digest, share = planned.digest, planned.settings.rounds / cell["rounds"]
-            labels = {column: cell.get(column) for column in dict.fromkeys([*CELL_LABELS, *axes])}
+            labels = {
+                column: cell.get(column) for column in dict.fromkeys([*paths.CELL_LABELS, *axes])
+            }
             row = rows.setdefault((digest, cell.get(PANEL)), Row(labels, digest, share))
             if row.labels.get(SERIES) != cell.get(SERIES):
                 named = f"{SERIES} '{row.labels.get(SERIES)}' and '{cell.get(SERIES)}'"

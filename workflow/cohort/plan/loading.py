@@ -12,9 +12,9 @@ from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.core.shipped import CONFIG, CONFIG_FILE, ROOT, shipped
 from cohort.data.parsers import PARSERS, DatasetInfo, parser_name
 from cohort.data.raw import check_data_path, check_mirror, files_in_mirror
+from cohort.plan import resolution
 from cohort.plan import study as studies
 from cohort.plan.expansion import Expansion, drawn_specs, extended_experiments
-from cohort.plan.resolution import Resolver
 from cohort.plan.schemas import Validator
 from cohort.plan.study import Row, Study
 from cohort.plan.yaml_files import read_yaml
@@ -49,7 +49,9 @@ class Plan:
         self._texts: dict[str, dict[str, Any]] = {}
         names = {"dataset": list(self.datasets), "strategy": list(self.strategies)}
         self._validator = Validator(names | {"scale": [name for name in scales if name != FULL]})
-        self._resolver = Resolver(self.datasets, self.strategies, self._validator.check_part)
+        self._resolver = resolution.Resolver(
+            self.datasets, self.strategies, self._validator.check_part
+        )
         self.cells, self.shards = self._resolver.cells, self._resolver.shards
         self.data = self._resolver.data
         self._availability = Availability(self.datasets, config)
@@ -153,7 +155,7 @@ class Availability:
         for dataset, path in self._paths.items():
             check_data_path(dataset, path)
 
-    def filter(self, study: Study, resolver: Resolver) -> tuple[Study, list[str]]:
+    def filter(self, study: Study, resolver: resolution.Resolver) -> tuple[Study, list[str]]:
         """Split off cells without a record that cannot be run here: return the study without them
         and what can no longer be drawn, and notes on lost cells and on generated stand-in data."""
         data = {planned.path: planned for planned in resolver.data.values()}

@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cohort.core import user_files
-from cohort.core.sealed_json import read_sealed
+from cohort.core import sealed_json, user_files
 from cohort.records.history import PROFILE, History
 from cohort.records.record import CLIENT_ARRAYS, PLAIN, Record, read
-from cohort.results import series
-from cohort.results.names import BASELINE
+from cohort.results import names, series
 from cohort.results.series import finite_rows, label_columns, label_text, value_per_cell
 from cohort.selection.entropy import entropy_bits
 from cohort.settings import DEFAULTS, PLAN_FIX
@@ -61,7 +59,7 @@ def collect(
     `plan` is the experiment's JSON file; `result_of` reads a cell (default: its record); `sources`
     is a hash of the files that were read.
     """
-    experiment = read_sealed(plan, "a plan file", PLAN_FIX)
+    experiment = sealed_json.read_sealed(plan, "a plan file", PLAN_FIX)
     heads, parts, runs, seen = [], [], [], Counter[str]()
     for cell in experiment["cells"]:
         seen[cell["digest"]] += 1
@@ -331,7 +329,7 @@ def costs_to_baseline(metrics: pd.DataFrame) -> pd.DataFrame:
     labels = [name for name in label_columns(metrics) if name != "strategy" and "." not in name]
     texts = map(str, cells[labels].itertuples(index=False, name=None))
     contests = pd.Series(texts, cells.index, dtype=str)
-    baseline = cells[cells["strategy"] == BASELINE]
+    baseline = cells[cells["strategy"] == names.BASELINE]
     goals = contests.map(baseline["value"].groupby(contests[baseline.index]).first()).dropna()
     accuracies = finite_rows(metrics, ACCURACY)
     is_there = accuracies["value"] >= accuracies["digest"].map(goals).astype(float)

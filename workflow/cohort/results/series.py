@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.core import FileAccessError, UserError, counted, explain_errors, lazy
+from cohort.core import FileAccessError, UserError, counted, explain_errors, lazy, paths
 from cohort.core.files import atomic_write, sha256
-from cohort.core.paths import RELEASED
 from cohort.core.sealed_json import DAMAGED, read_sealed, write_sealed
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ KIND = "metrics"
 FIX = "delete it and run snakemake again, which collects it anew"
 CELL = ("digest", "study", "experiment", "status", "generated", "share")
 DERIVED = ("finished", "diverged", "classes")  # of a cell, worked out when metrics are read
-OURS = re.compile(rf"{RELEASED}/\w+")
+OURS = re.compile(rf"{paths.RELEASED}/\w+")
 """The name of a release of this repository, whose runs were restored from no other."""
 FIXED = (*CELL, *DERIVED, "metric", "round", "client", "label", "value")
 """The columns that are not labels."""

@@ -7,9 +7,8 @@ import numpy as np
 
 from cohort.core.components import SHARE, parameter
 from cohort.core.lazy import lazy
-from cohort.selection.pools import draw_by_size
+from cohort.selection import pools, simple
 from cohort.selection.selector import Reports, Rng, Selector, Skipping, State, View
-from cohort.selection.simple import leave_out_empty
 
 scipy = lazy("scipy")
 
@@ -25,7 +24,7 @@ class LastUpdates(Selector):
         return {"seen": np.zeros(view.clients, dtype=bool), "updates": updates}
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
-        candidates = leave_out_empty(candidates, view)
+        candidates = simple.leave_out_empty(candidates, view)
         is_seen = state["seen"][candidates]
         unseen = rng.permutation(candidates[~is_seen])[: view.cohort]
         seen = candidates[is_seen]
@@ -205,7 +204,7 @@ class HicsFl(LastUpdates):
             open_clusters = np.unique(clusters[rest])
             odds = scipy.special.softmax(self.diversity * left * means[open_clusters])
             members = rest[clusters[rest] == rng.choice(open_clusters, p=odds)]
-            chosen.append(members[draw_by_size(seen[members], view, 1, rng)[0]])
+            chosen.append(members[pools.draw_by_size(seen[members], view, 1, rng)[0]])
         return seen[chosen]
 
     def entropies(self, updates: np.ndarray) -> np.ndarray:

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cohort.core import UserError, lazy, user_files
-from cohort.core.files import relative_path
-from cohort.core.process import unchanged_process
+from cohort.core import UserError, files, lazy, process, user_files
 from cohort.selection import Selector
 from cohort.selection import selector as abilities
 from cohort.selection.selector import Reports, State, View
@@ -54,7 +52,7 @@ def locate_errors(strategy: str, round: int) -> Iterator[None]:
     Exceptions from elsewhere pass, unless they come from code that reads answers."""
     where = f"strategy '{strategy}', round {round}"
     try:
-        with unchanged_process(f"{where}: a component"):
+        with process.unchanged_process(f"{where}: a component"):
             yield
     except WrongAnswer as wrong:
         raise UserError(f"{where}: {wrong}") from None
@@ -66,7 +64,9 @@ def locate_errors(strategy: str, round: int) -> Iterator[None]:
             module = frame.f_globals.get("__name__", "")
             if module.startswith(COMPONENTS):
                 code = frame.f_code
-                lines.append(f"{relative_path(code.co_filename)}, line {line}, in {code.co_name}")
+                lines.append(
+                    f"{files.relative_path(code.co_filename)}, line {line}, in {code.co_name}"
+                )
         if module in READERS:  # of the innermost frame
             lines.append("a component returned what cannot be used")
         if not lines:

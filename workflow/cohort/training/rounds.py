@@ -14,10 +14,9 @@ import numpy as np
 import safetensors.torch
 from torch import nn
 
-from cohort.training import contract, evaluation, evaluators
+from cohort.training import contract, evaluation, evaluators, updates
 from cohort.training.ledger import Cursor, Ledger
 from cohort.training.task import RunState, Task
-from cohort.training.updates import Updates
 
 
 class Rounds(ABC):
@@ -30,7 +29,7 @@ class Rounds(ABC):
     def __init__(self, task: Task):
         self.task = task
         self.cursor = Cursor()
-        self.local_models: Updates | None = None  # of the last round's cohort
+        self.local_models: updates.Updates | None = None  # of the last round's cohort
 
     def begin(self) -> RunState:
         """The state before the first round."""

@@ -17,8 +17,7 @@ from cohort.records.history import History
 from cohort.selection.selector import Reports, State, View
 from cohort.settings import Settings
 from cohort.training.cell import Cell
-from cohort.training.trainers.base import Trainer
-from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.trainers import base, serial
 from cohort.training.updates import Weights
 
 
@@ -54,12 +53,12 @@ class Task(Cell):
     validation_samples: Samples
     validation: Tensor
     shards: shard_files.Shards
-    trainer: type[Trainer] = SerialTrainer
+    trainer: type[base.Trainer] = serial.SerialTrainer
 
     @property
     def plain(self) -> bool:
         """Whether everything is computed by plain PyTorch: evaluations as well as training."""
-        return self.trainer is SerialTrainer
+        return self.trainer is serial.SerialTrainer
 
     @cached_property
     def sizes(self) -> np.ndarray:

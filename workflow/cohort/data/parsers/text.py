@@ -11,9 +11,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from cohort.core.errors import UserError
+from cohort.data import raw, sampling
 from cohort.data.parsers.parser import Parser
-from cohort.data.raw import explain_broken_file
-from cohort.data.sampling import draw_part
 from cohort.data.split import Blocks, Split
 
 LENGTH = 80  # characters of a sample
@@ -57,7 +56,7 @@ class Shakespeare(Parser):
         roles = np.unique([role for role, _ in pieces], return_inverse=True)[1]
         groups = np.repeat(roles, lengths)
         starts = np.flatnonzero(begins)
-        test = draw_part(len(starts), self.test_share, "shakespeare test split")
+        test = sampling.draw_part(len(starts), self.test_share, "shakespeare test split")
         return _split(characters, groups, starts[~test]), _split(characters, groups, starts[test])
 
 
@@ -139,9 +138,9 @@ class Covtype(Parser):
 
     def parse(self, folder: Path) -> tuple[Split, Split]:
         path = folder / "covtype.data.gz"
-        with explain_broken_file(str(path)):
+        with raw.explain_broken_file(str(path)):
             table = np.loadtxt(path, np.int16, delimiter=",", comments=None, ndmin=2)
         table = table[np.isin(table[:, -1], (1, 2))]
         values, labels = table[:, :-1], table[:, -1]
-        test = draw_part(len(table), 1 / 5, "covtype test split")
+        test = sampling.draw_part(len(table), 1 / 5, "covtype test split")
         return Split(values[~test], labels[~test] - 1), Split(values[test], labels[test] - 1)

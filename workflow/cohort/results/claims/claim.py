@@ -12,9 +12,8 @@ import numpy as np
 
 from cohort.core.components import Component, parameter
 from cohort.core.errors import UserError, suggest
-from cohort.results import series
+from cohort.results import series, statistics
 from cohort.results.names import BY_ROUND, METRICS, Names, word
-from cohort.results.statistics import Sample
 
 Labels = dict[str, str]
 Given = Mapping[str, Any]
@@ -272,9 +271,9 @@ class Claim(Component):
         worst = min(map(max, self.clauses(comparison, values)), default=1)
         return 1 if worst > 0 else 0 if worst == 0 else -1
 
-    def contrast(self, difference: Number) -> Sample:
+    def contrast(self, difference: Number) -> statistics.Sample:
         """The sample for testing a difference, an array with an entry for each seed, against 0."""
-        return Sample.of(difference)
+        return statistics.Sample.of(difference)
 
     def is_about_every_run(self) -> bool:
         """Whether each single run must bear the claim out, not the mean over seeds."""

@@ -15,8 +15,7 @@ from itertools import chain, compress, islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cohort.core import counted, lazy
-from cohort.core.files import write_text
+from cohort.core import counted, files, lazy
 from cohort.core.sealed_json import from_json, read_sealed, to_sealed_json
 from cohort.results import series, statistics
 from cohort.results.claims import CLAIMS, values
@@ -196,7 +195,7 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
         ".json": lambda: to_sealed_json({"claims": list(map(asdict, claims))}),
     }
     for output in outputs:
-        write_text(output, formats[Path(output).suffix]())
+        files.write_text(output, formats[Path(output).suffix]())
 
 
 def judged_claims(spec: Mapping[str, Any]) -> list[JudgedClaim]:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cohort.core.lazy import lazy
-from cohort.results import paper, series
+from cohort.results import names, paper, series
 from cohort.results.claims.claim import BEST_OF, FIRST, Point, counts_rounds
-from cohort.results.names import METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,7 +144,7 @@ def _runs_by_labels(
 
 def display_scale(metric: str, at: int | str) -> float:
     """The factor from a value as stored to the value as shown."""
-    return 1.0 if counts_rounds(at) else METRICS[metric].scale
+    return 1.0 if counts_rounds(at) else names.METRICS[metric].scale
 
 
 def value_at(metrics: pd.DataFrame, metric: str, at: int | str) -> pd.DataFrame:
@@ -160,7 +159,7 @@ def value_at(metrics: pd.DataFrame, metric: str, at: int | str) -> pd.DataFrame:
     rows, cells = series.finite_rows(metrics, metric), series.cells_of(metrics)
     thresholds = _thresholds(rows, cells, at)
     goals = rows["digest"].map(thresholds).astype(float)
-    falls = METRICS[metric].better == "low"
+    falls = names.METRICS[metric].better == "low"
     reached = rows["value"] <= goals if falls else rows["value"] >= goals
     rounds = rows[reached].groupby("digest")["round"].min()
     has_metric = cells["digest"].isin(metrics.loc[metrics["metric"] == metric, "digest"])

@@ -16,8 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from cohort.core.files import atomic_write
-from cohort.core.sealed_json import write_sealed
+from cohort.core import files, sealed_json
 from cohort.core.text import counted
 from cohort.results import series, statistics
 from cohort.results.comparison import compare
@@ -46,10 +45,10 @@ def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[st
             if output.suffix == ".json":
                 measures = KINDS[spec["kind"]].from_spec(spec).measures()
                 comparison = compare(measures, spec, metrics_file)
-                write_sealed(output, asdict(comparison), sync=False)
+                sealed_json.write_sealed(output, asdict(comparison), sync=False)
                 continue
             metadata = NO_DATES[output.suffix] | {"Title": spec.get("title", "")}
-            with atomic_write(output) as temporary:
+            with files.atomic_write(output) as temporary:
                 figure.savefig(temporary, metadata=metadata)
 
 

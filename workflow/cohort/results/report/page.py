@@ -23,13 +23,12 @@ from markupsafe import Markup
 
 from cohort.core.files import write_text
 from cohort.core.text import counted, duration_text
-from cohort.results import series
+from cohort.results import series, statistics
 from cohort.results.claims import judged
 from cohort.results.comparison import Comparison
 from cohort.results.figures import KINDS
 from cohort.results.names import METRICS, Names
 from cohort.results.series import NO_RUNS, NO_VALUE, STATUSES
-from cohort.results.statistics import NOT_ENOUGH
 from cohort.results.tables.tabulate import lay_out_table
 
 Spec = Mapping[str, Any]
@@ -349,7 +348,7 @@ def _verdict_counts(verdicts: Iterable[str]) -> list[tuple[str, int]]:
 
 def _our_verdict(claim: judged.JudgedClaim) -> str:
     """The verdict by our runs, or NO_RUNS if there are none."""
-    return NO_RUNS if claim.measured == NOT_ENOUGH and not claim.n else claim.measured
+    return NO_RUNS if claim.measured == statistics.NOT_ENOUGH and not claim.n else claim.measured
 
 
 def _heading(claim: judged.JudgedClaim) -> str:
@@ -358,7 +357,7 @@ def _heading(claim: judged.JudgedClaim) -> str:
         return CONTRADICTED
     if claim.measured in (judged.NOT_HELD, judged.LEANS_NOT_HELD):
         return REFUTED
-    return WAITING if claim.measured in (NOT_ENOUGH, judged.NOT_JUDGED) else OTHERS
+    return WAITING if claim.measured in (statistics.NOT_ENOUGH, judged.NOT_JUDGED) else OTHERS
 
 
 def _claim(claim: judged.JudgedClaim, quotes: Spec) -> dict[str, Any]:

@@ -12,10 +12,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, get_args
 
-from cohort.core import counted, lazy
-from cohort.core.files import write_text
+from cohort.core import counted, files, lazy, sealed_json
 from cohort.core.metric import Metric
-from cohort.core.sealed_json import to_sealed_json
 from cohort.results import series, statistics
 from cohort.results.comparison import STRATEGY, Comparison, Leaderboard, Result, Table, compare
 from cohort.results.names import METRICS, Names, listed
@@ -249,13 +247,13 @@ def tabulate(
     title, caption = spec.get("title", ""), spec.get("caption", "")
     csv: dict[str, Any] = {"index": False, "lineterminator": "\n", "float_format": "%.10g"}
     formats = {
-        ".json": lambda: to_sealed_json(asdict(comparison)),
+        ".json": lambda: sealed_json.to_sealed_json(asdict(comparison)),
         ".csv": lambda: numbers_of(comparison).to_csv(**csv),
         ".md": lambda: markdown(table, title, caption),
         ".tex": lambda: latex(table, title, caption),
     }
     for output in outputs:
-        write_text(output, formats[Path(output).suffix]())
+        files.write_text(output, formats[Path(output).suffix]())
 
 
 def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:

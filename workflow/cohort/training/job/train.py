@@ -25,22 +25,19 @@ import numpy as np
 import torch
 
 import cohort
-from cohort.core import UserError, duration_text, lazy, shipped, user_files
+from cohort.core import UserError, duration_text, lazy, process, shipped, user_files
 from cohort.core.paths import plan_file, state_folder, train_log
-from cohort.core.process import log_output
 from cohort.records.record import FORMAT, Record, is_valid, write
-from cohort.training import contract, evaluation
+from cohort.training import contract, evaluation, ledger, updates
 from cohort.training.cell import Cell, read_cell
 from cohort.training.job import checkpoint, lease, machine, stacking
 from cohort.training.job.stacking import GivenUp, Member, Stopped
-from cohort.training.ledger import Cursor
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task, load_task
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.native import NativeTrainer
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.trainers.stacked import StackedTrainer
-from cohort.training.updates import Weights
 
 rich = lazy("rich.progress")  # only needed in a terminal
 Watch = Callable[[RunState], None]
@@ -83,7 +80,7 @@ def train(
         guest = read_cell(plan_file(member.name))
         is_free = not lease.is_held(state_folder(guest.path))
         if is_free and meeting_folder(guest, guest.path, where, trainer) == folder:
-            with log_output(train_log(guest.path)):
+            with process.log_output(train_log(guest.path)):
                 train_cell(guest, guest.path, slot, **options, member=member)
 
     with slot as where:
@@ -183,7 +180,7 @@ class Run:
     rounds: Rounds
     device: torch.device
     state: RunState
-    cursor: Weights
+    cursor: updates.Weights
     checkpoint: Path
     signals: list[int] = field(default_factory=list)
     saved_at: float = field(default_factory=time.monotonic)
@@ -235,7 +232,7 @@ class Run:
         def is_due() -> bool:
             return bool(self.signals) or time.monotonic() - self.saved_at >= checkpoint_seconds
 
-        cursor, where = Cursor(self.cursor, is_due, self._save_inside), "at a checkpoint"
+        cursor, where = ledger.Cursor(self.cursor, is_due, self._save_inside), "at a checkpoint"
         is_main = threading.current_thread() is threading.main_thread()
         with _stop_signals(self.signals) if is_main else contextlib.nullcontext():
             try:
@@ -260,13 +257,13 @@ class Run:
             raise UserError(f"stopped {where}: {progress}, by signal {name}; start again to resume")
         print(f"stopped {where}: {progress}", flush=True)
 
-    def _save(self, cursor: Weights | None = None) -> None:
+    def _save(self, cursor: updates.Weights | None = None) -> None:
         if threading.current_thread() is threading.main_thread():
             signal.alarm(0)
         checkpoint.save(self.checkpoint, self.state, self.task.digest, cursor)
         self.saved_at = time.monotonic()
 
-    def _save_inside(self, cursor: Weights) -> None:
+    def _save_inside(self, cursor: updates.Weights) -> None:
         """Save the state before the current round, with the clients that are done in it."""
         if len(self.state.history.cohorts) == self.state.round:  # not while a round is being closed
             self._save(cursor)

@@ -21,8 +21,7 @@ from cohort.training.ledger import Cursor, Ledger
 from cohort.training.procedures.federated import FederatedRounds, Pool
 from cohort.training.procedures.procedure import Federated
 from cohort.training.task import RunState, Task
-from cohort.training.trainers import serial
-from cohort.training.trainers.base import Trained
+from cohort.training.trainers import base, serial
 from cohort.training.updates import LocalWork, Updates, Weights, size_in_bytes
 
 
@@ -59,7 +58,7 @@ class FirstStepTogether(serial.SerialTrainer):
         super().prepare()
         self.first: dict[int, tuple[Weights, Tensor]] = {}
 
-    def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor) -> Trained:
+    def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor) -> base.Trained:
         self.first = self._first_steps(works)
         return super()._train(works, anchor, cursor)
 

@@ -12,8 +12,7 @@ from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.privacy.masked_labels import Client, Exchange, new_key
 from cohort.training.ledger import Ledger
-from cohort.training.procedures import label_schedule, procedure
-from cohort.training.procedures.fedtan import charge_exchange
+from cohort.training.procedures import fedtan, label_schedule, procedure
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task
 from cohort.training.trainers import serial
@@ -177,7 +176,7 @@ class StratifiedBatchRounds(CentralizedRounds):
         ledger.sent("gradient", size, to="server", copies=contributions)
         # a last batch of one sample has no variance, so nothing is shared for it
         alone = len(epoch.samples) % batch == 1
-        charge_exchange(state.weights, contributions - alone if batch > 1 else 0, ledger)
+        fedtan.charge_exchange(state.weights, contributions - alone if batch > 1 else 0, ledger)
         ledger.add("client_steps", contributions)
         ledger.cohort = np.unique(epoch.clients)
         ledger.measured(contributions=contributions)

@@ -16,8 +16,7 @@ from cohort.models import MODELS, Model
 from cohort.selection import selector as abilities
 from cohort.selection import simple
 from cohort.settings import EVALUATION_PLANS
-from cohort.training import availability, objectives, participation, schedules, servers
-from cohort.training.contract import locate_errors
+from cohort.training import availability, contract, objectives, participation, schedules, servers
 
 if TYPE_CHECKING:
     from cohort.training.cell import Cell
@@ -113,7 +112,7 @@ class Procedure(NameEncoded):
         if package := self.missing_package():
             why = f"needs the package {package}, which is not installed"
             raise UserError(f"procedure '{self}' {why}: pip install {package}")
-        with locate_errors(task.settings.strategy, 0):
+        with contract.locate_errors(task.settings.strategy, 0):
             return self.rounds_of(task).begin()
 
     def rounds(

@@ -15,8 +15,7 @@ from cohort.core.randomness import generator
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
 from cohort.settings import Settings
-from cohort.training.evaluation import evaluate
-from cohort.training.ledger import Cursor
+from cohort.training import evaluation, ledger
 from cohort.training.updates import LocalWork, Updates, Weights, local_steps
 
 if TYPE_CHECKING:
@@ -60,12 +59,12 @@ class Trainer:
         return [work(client=int(client), samples=self.shards[client]) for client in clients]
 
     def train(
-        self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor | None = None
+        self, works: Sequence[LocalWork], anchor: Weights, cursor: ledger.Cursor | None = None
     ) -> Updates:
         """Do the work of each client; the order does not matter. `anchor` are the global weights,
         to which a proximal term pulls. A client without samples takes no step, and its loss is NaN.
         `cursor` says which clients were done before the run was interrupted."""
-        weights, losses, steps = self._train(works, anchor, cursor or Cursor())
+        weights, losses, steps = self._train(works, anchor, cursor or ledger.Cursor())
         sizes = [len(work.samples) for work in works]
         return Updates(
             weights,
@@ -84,10 +83,12 @@ class Trainer:
         plain, losses = self.name == "serial", []
         for row in range(len(updates.sizes)):
             weights = updates.client_weights(row)
-            losses.append(evaluate(self.model, weights, samples, indices, plain=plain).loss)
+            losses.append(
+                evaluation.evaluate(self.model, weights, samples, indices, plain=plain).loss
+            )
         return np.array(losses)
 
-    def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor) -> Trained:
+    def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: ledger.Cursor) -> Trained:
         """Train one client after another, from the first that is not done."""
         stacked, losses, steps = self.empty_rows(len(works)), list[Tensor](), list[int]()
         if done := cursor.next_call():

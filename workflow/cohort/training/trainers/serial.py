@@ -15,9 +15,7 @@ from torch.optim import Optimizer
 from cohort.core.randomness import torch_seed
 from cohort.records.history import PROFILE
 from cohort.settings import Settings
-from cohort.training.contract import losses_of
-from cohort.training.ledger import Cursor
-from cohort.training.objectives import output_bias
+from cohort.training import contract, ledger, objectives
 from cohort.training.trainers.base import Trainer
 from cohort.training.updates import LocalWork, Updates, Weights, local_steps
 
@@ -101,7 +99,7 @@ class SerialTrainer(Trainer):
             optimizer.zero_grad()
             given, labels = inputs(step, batch), _rows(targets, batch)
             outputs = self.model(given)
-            loss = losses_of(self.objective, outputs, labels, statistics, bias).mean()
+            loss = contract.losses_of(self.objective, outputs, labels, statistics, bias).mean()
             if self.objective.is_proximal:
                 loss = loss + self.objective.proximal_term(self.model.parameters(), anchor)
             loss.backward()
@@ -115,7 +113,7 @@ class SerialTrainer(Trainer):
 
     def _statistics(self, targets: Tensor, network: nn.Module) -> tuple[Tensor, Tensor]:
         """A client's label statistics, from its labels, and its network's output bias."""
-        bias = output_bias(network)
+        bias = objectives.output_bias(network)
         counts = targets.bincount(minlength=len(bias)).to(bias.dtype)
         return self.objective.label_statistics(counts), bias
 
@@ -146,7 +144,7 @@ class StepRecordingTrainer(SerialTrainer):
     to the bit, and begins an interrupted round anew."""
 
     def train(
-        self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor | None = None
+        self, works: Sequence[LocalWork], anchor: Weights, cursor: ledger.Cursor | None = None
     ) -> Updates:
         self.profile: list[tuple[float, ...]] = []
         return super().train(works, anchor)

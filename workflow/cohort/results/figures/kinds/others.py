@@ -15,10 +15,8 @@ import numpy as np
 
 from cohort.core import UserError, counted, lazy
 from cohort.core.components import parameter
-from cohort.results import statistics
-from cohort.results.comparison import Measure
-from cohort.results.figures import theme
-from cohort.results.figures.kind import Kind
+from cohort.results import comparison, statistics
+from cohort.results.figures import kind, theme
 from cohort.results.figures.theme import Style
 from cohort.results.names import BY_CLIENT, BY_ROUND, METRICS
 from cohort.results.series import AT_HELP, AT_SCHEMA, finite_rows
@@ -46,7 +44,7 @@ SMALLEST, LARGEST = 1.2, 14.0  # points: the diameter of the bubbles of few and 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Interval(Kind):
+class Interval(kind.Kind):
     """The interquartile mean of each strategy over the runs of all settings, with its interval.
 
     The mean of the middle half ignores the easiest and the hardest runs, whose values a mean over
@@ -75,7 +73,7 @@ class Interval(Kind):
     def ignores(self, label: str) -> bool:
         return True
 
-    def measures(self) -> list[Measure]:
+    def measures(self) -> list[comparison.Measure]:
         return [replace(it, over_settings=True) for it in super().measures()]
 
     def measure(self, metrics: DataFrame) -> DataFrame:
@@ -135,7 +133,7 @@ class Interval(Kind):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scatter(Kind):
+class Scatter(kind.Kind):
     """A point for each client of each run, and Spearman's rank correlation per color and panel.
 
     Nothing is averaged: the clients of all seeds are in one cloud.
@@ -186,7 +184,7 @@ class Scatter(Kind):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shards(Kind):
+class Shards(kind.Kind):
     """A bubble chart of shards: clients along the x axis, classes up the y axis, samples as the
     area of a bubble, on one scale for all panels.
 
