@@ -76,19 +76,19 @@ def test_every_kind_of_component_has_one_here():
 def test_a_file_of_each_kind_is_all_that_it_takes(fresh: Project):
     add_everything(fresh.root)
     fresh.snakemake("--cores", "1", "--config", "studies=each", "--", "each")
-    mine, central = record_of(fresh, "mine"), record_of(fresh, "fedavg")
-    metrics = mine.history.metrics
+    record, central = record_of(fresh, "mine"), record_of(fresh, "fedavg")
+    metrics = record.history.metrics
     assert [value for _, value in metrics["parity"]] == [1, 0, 1, 0]
     assert [round for round, _ in metrics["weight_norm"]] == [2, 4]
-    assert [len(answering) for answering in mine.history.responders] == [1] * 4
+    assert [len(answering) for answering in record.history.responders] == [1] * 4
     assert [value for _, value in metrics["available"]] == [4, 4, 5, 5]
     # 80 samples on 5 clients: who is there evaluates 16 of them, and sends a number of 4 bytes
-    assert [value for _, value in mine.history.cost["selection_samples"]] == [64, 64, 80, 80]
+    assert [value for _, value in record.history.cost["selection_samples"]] == [64, 64, 80, 80]
     # these at a third of the time of a step on a sample, then two steps of 4 samples: 10 in a second
-    seconds = [value for _, value in mine.history.cost["simulated_seconds"]]
+    seconds = [value for _, value in record.history.cost["simulated_seconds"]]
     np.testing.assert_allclose(seconds, [(16 / 3 + 8) / 10] * 4)
-    assert mine.history.traffic["largest_output"].tolist() == [(4 + 4 + 5 + 5) * 4, 0, 0]
-    assert mine.clients["label_counts"].tolist() == [
+    assert record.history.traffic["largest_output"].tolist() == [(4 + 4 + 5 + 5) * 4, 0, 0]
+    assert record.clients["label_counts"].tolist() == [
         np.bincount(LABELS[:80][client::5], minlength=4).tolist() for client in range(5)
     ]
     rates = [value for _, value in central.history.metrics["learning_rate"]]

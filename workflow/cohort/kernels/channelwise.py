@@ -50,8 +50,8 @@ def _scale(
     B: tl.constexpr, PIXELS: tl.constexpr, C: tl.constexpr, BACKWARD: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """Subtract a center from each channel of each client's images, multiply by a slope, and add an
-    offset. BACKWARD: only in the counted samples; to all samples add gradients times a factor."""
+    """Normalize images by channel: (image - center) * slope + offset. BACKWARD: that only in the
+    counted samples, and in all samples plus the gradient times a factor."""
     client = tl.program_id(2).to(tl.int64)
     pixel = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     channel = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -83,8 +83,8 @@ def moments(images: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def scale(images: Tensor, centers: Tensor, slopes: Tensor, offsets: Tensor) -> Tensor:
-    """Subtract a center from each channel of each client's images, multiply by a slope, and add an
-    offset; all three are (client, channel)."""
+    """Normalize images by channel: (image - center) * slope + offset, with a center, slope and
+    offset for each (client, channel)."""
     factors = centers, slopes, offsets, slopes
     return _scale_channels(images, images, images, *factors, backward=False)
 

@@ -149,8 +149,8 @@ class FederatedRounds(Rounds):
         return Pool(clients, replace(view, reports=reports), has_model=True, probes=probes)
 
     def idle(self, state: RunState, ledger: Ledger) -> RunState:
-        """A round in which nobody is there: nothing is chosen or trained, and the selector is not
-        told of it."""
+        """A round in which nobody is there: nothing is chosen or trained, and the selector observes
+        nothing."""
         if self.selector.probe_batches:
             ledger.probe = np.empty(0, dtype=np.int64), np.empty(0)
         if self.speeds is not None:
