@@ -3,6 +3,8 @@ correlations are computed by hand; and shards, of which one seed is shown, on on
 
 from __future__ import annotations
 
+import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,18 +18,20 @@ from cohort.core.errors import UserError
 from cohort.results.comparison import compare
 from cohort.results.figures import KINDS
 from cohort.results.figures.draw import make_figure
-from cohort.results.figures.kinds.others import LARGEST
+from cohort.results.figures.kinds.others import AHEAD, BEHIND, LARGEST, UNDECIDED
 from cohort.results.figures.theme import COLORS
-from cohort.results.statistics import Scores, interquartile_means
+from cohort.results.series import write_metrics
 from tests.results.figures.samples import (
     LOOK,
     NAMES,
+    PARTITIONS,
     SEEDS,
     STRATEGIES,
     WORK,
     Draw,
     Fate,
     Metrics,
+    accuracy,
     note,
     sample,
 )
@@ -52,13 +56,14 @@ def spec_of(**changes: Any) -> dict[str, Any]:
     return spec | {"metric": "test_accuracy", "at": "last"} | changes
 
 
-def expected(*gone: tuple[str, str]) -> Scores:
-    """The last accuracies in percent, without these settings and seeds."""
-    rows = sample().query("metric == 'test_accuracy' and round == 12")
-    settings, seeds = rows["partition"] + rows["J"], rows["seed"].astype(str)
-    table = rows.assign(setting=settings, seed=seeds, value=rows["value"] * 100)
-    pairs = list(zip(table["setting"], table["seed"], strict=True))
-    return Scores.of(table[[pair not in gone for pair in pairs]])
+def t_tests(seeds: list[int], *settings: tuple[str, str]) -> dict[str, Any]:
+    """By strategy, Student's t-test of the differences from FedAvg at the end, one of each of these
+    seeds, averaged over the settings."""
+
+    def ends(strategy: str) -> np.ndarray:
+        return np.mean([accuracy(*setting, strategy)[seeds, -1] for setting in settings], axis=0)
+
+    return {name: stats.ttest_1samp(ends(name) - ends("fedavg"), 0) for name in STRATEGIES}
 
 
 def names_of(axes: Axes) -> list[str]:
@@ -68,30 +73,40 @@ def names_of(axes: Axes) -> list[str]:
 def test_intervals(metrics: Metrics) -> None:
     figure = make_figure(spec_of(), metrics())
     (axes,) = figure.axes
-    values = interquartile_means(expected())
-    ranked = sorted(values, key=lambda strategy: -values[strategy].value)
+    tests = t_tests([0, 1, 2], *itertools.product(PARTITIONS, WORK))
+    means = {name: test.confidence_interval().low / 2 + test.confidence_interval().high / 2 for name, test in tests.items() if name != "fedavg"} | {"fedavg": 0.0}  # fmt: skip
+    ranked = sorted(means, key=lambda strategy: -means[strategy])
     assert names_of(axes) == [NAMES[STRATEGIES.index(strategy)] for strategy in ranked]
-    (baseline,) = [line for line in axes.lines if line.get_label() == "FedAvg (random)"]
-    assert baseline.get_xdata() == pytest.approx([values["fedavg"].value] * 2)
-    lines = [np.asarray(line.get_xdata()) for line in axes.lines if line is not baseline]
+    zero, *lines = [np.asarray(line.get_xdata()) for line in axes.lines]
+    assert list(zero) == [0, 0]
     for strategy, bar, point in zip(ranked, lines[::2], lines[1::2], strict=True):
-        assert tuple(bar) == pytest.approx(values[strategy].interval)
-        assert point == pytest.approx([values[strategy].value])
-    assert axes.get_xlabel() == "Test accuracy (%),\ninterquartile mean"
-    assert note(figure).startswith("36 runs; 4 settings; intervals")
+        interval = (0, 0) if strategy == "fedavg" else tests[strategy].confidence_interval()
+        assert tuple(bar) == pytest.approx(tuple(interval))
+        assert point == pytest.approx([means[strategy]])
+    assert axes.get_xlabel() == "Test accuracy (%),\nminus FedAvg (random)"
+    assert note(figure).startswith("36 runs; seeds that all have: 3; means over settings, paired")
     figure = make_figure(spec_of(without={"strategy": "loss"}), metrics())
     assert set(names_of(figure.axes[0])) == {"FedAvg (random)", "FedEntOpt"}
-    assert note(figure).startswith("24 runs; ")
+
+
+@pytest.mark.parametrize(("shift", "color"), [(50, AHEAD), (-50, BEHIND), (0, UNDECIDED)])
+def test_colors_say_which_strategies_are_ahead(tmp_path: Path, shift: float, color: str) -> None:
+    frame = sample()
+    frame.loc[frame["strategy"] == "loss", "value"] += shift
+    write_metrics(tmp_path / "metrics.parquet", frame, {})
+    (axes,) = make_figure(spec_of(), tmp_path / "metrics.parquet").axes
+    row = names_of(axes).index("Highest loss")
+    assert {line.get_color() for line in axes.lines[1:] if line.get_ydata()[0] == row} == {color}
 
 
 def test_only_what_all_strategies_have(metrics: Metrics) -> None:
     """Of IID two seeds are left with J = 4; with J = 16 none, as one run is not finished."""
     figure = make_figure(spec_of(), metrics(GONE))
-    left = expected(("iidJ4", "1"), ("iidJ16", "0"), ("iidJ16", "1"), ("iidJ16", "2"))
-    points = [line.get_xdata()[0] for line in figure.axes[0].lines if len(line.get_xdata()) == 1]
-    actual = interquartile_means(left)
-    assert sorted(points) == pytest.approx(sorted(estimate.value for estimate in actual.values()))
-    assert "; 3 settings, of which 24 runs have a seed that all strategies have; " in note(figure)
+    tests = t_tests([0, 2], ("dir-0.1", "J4"), ("dir-0.1", "J16"), ("iid", "J4"))
+    bars = [line.get_xdata() for line in figure.axes[0].lines[1:] if len(line.get_xdata()) == 2]
+    ends = [test.confidence_interval() for name, test in tests.items() if name != "fedavg"]
+    assert np.sort(bars, axis=0) == pytest.approx(np.sort([*ends, (0, 0)], axis=0))
+    assert "; seeds that all have: 2; " in note(figure)
 
 
 def test_a_panel_for_each_partition_names_its_own_strategies(metrics: Metrics) -> None:
@@ -100,7 +115,7 @@ def test_a_panel_for_each_partition_names_its_own_strategies(metrics: Metrics) -
     assert [axes.get_title() for axes in figure.axes] == ["dir-0.1", "iid"]
     shown = [set(names_of(axes)) for axes in figure.axes]
     assert shown == [set(NAMES), {"FedAvg (random)", "FedEntOpt"}]
-    assert "; 4 settings; intervals" in note(figure)
+    assert "; seeds that all have: 3; " in note(figure)
 
 
 def test_runs_of_many_settings_are_no_seeds_of_one_another(metrics: Metrics) -> None:

@@ -473,7 +473,7 @@ def standings_of(scores: Scores, runs: DataFrame) -> Standings:
             drawn = [scores.resampled[:, runs] @ scores.values[:, runs].T for runs in by_setting]
             draws = _positions(_mean_ranks(np.stack(drawn, axis=-1), scores))
         means, rates = interquartile_means(scores), rates_ahead_of(BASELINE, scores)
-        differences = _differences(runs[runs["setting"].isin(scores.settings)])
+        differences = _differences(runs)
         positions, leading = _positions(mean_ranks), leaders(scores)
         entries = [
             Standing(
@@ -524,11 +524,17 @@ def critical_difference(strategies: int, settings: int) -> float:
     return quantile * math.sqrt(strategies * (strategies + 1) / (6 * settings))
 
 
+def means_by_seed(runs: DataFrame, label: str) -> DataFrame:
+    """The mean of each value of the label over the settings that all values have: a column for each
+    value, a row for each seed that all have in all of these settings."""
+    shared = runs.pivot(index=["seed", "setting"], columns=label, values="value").dropna()
+    settings = shared.index.unique("setting").size
+    return shared.groupby("seed").filter(lambda it: len(it) == settings).groupby("seed").mean()
+
+
 def _differences(runs: DataFrame) -> dict[str, Estimate]:
-    """The mean difference of each other strategy from FedAvg, averaged over settings, over the
-    seeds that all strategies have in all settings."""
-    table = runs.pivot(index="seed", columns=["strategy", "setting"], values="value").dropna()
-    means = table.T.groupby(level="strategy").mean().T
+    """The mean difference of each other strategy from FedAvg over seeds."""
+    means = means_by_seed(runs, "strategy")
     if BASELINE not in means or means.empty:
         return {}
     estimates = {}

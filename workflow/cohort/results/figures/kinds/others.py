@@ -1,8 +1,7 @@
-"""The other kinds: strategies compared across settings, by interquartile means with intervals; one
-metric of clients against another; and how many samples of each class clients have.
+"""The other kinds: how far strategies are ahead of a baseline across settings; one metric of clients
+against another; and how many samples of each class clients have.
 
-A setting is everything about a run but the strategy (or another hue), the seed and the panel. Only
-pairs of a setting and a seed that all compared strategies have count, and a figure says how many.
+A setting is everything about a run but the strategy (or another hue), the seed and the panel.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from cohort.results.figures import kind, theme
 from cohort.results.figures.theme import Style
 from cohort.results.names import BY_CLIENT, BY_ROUND, METRICS
 from cohort.results.series import AT_HELP, AT_SCHEMA, finite_rows
+from cohort.results.statistics import Sample
 from cohort.settings import SHARD_KEYS
 
 if TYPE_CHECKING:
@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 seaborn = lazy("seaborn")
-NOTHING_IN_COMMON = "no seed of a setting that all strategies have"
-INTERVALS = "intervals of 95\N{NO-BREAK SPACE}%, over seeds, by a stratified bootstrap"
-COLOR = theme.COLORS[0]
-BAR: dict[str, Any] = {"color": COLOR, "linewidth": 6, "alpha": 0.4, "solid_capstyle": "butt"}
-POINT: dict[str, Any] = {"color": COLOR, "marker": "|", "markersize": 8, "markeredgewidth": 1.5}
-DOT: dict[str, Any] = {"color": COLOR, "marker": "o", "markersize": 4}
+NOTHING_IN_COMMON = "no seed that all strategies have in all settings"
+INTERVALS = (
+    "means over settings, paired by seed, with 95\N{NO-BREAK SPACE}% intervals over seeds; "
+    "blue: ahead, orange: behind"
+)
+AHEAD, BEHIND, UNDECIDED = *theme.COLORS[:2], theme.PAPER_GRAY
+BAR: dict[str, Any] = {"linewidth": 6, "alpha": 0.4, "solid_capstyle": "butt"}
+POINT: dict[str, Any] = {"marker": "|", "markersize": 8, "markeredgewidth": 1.5}
 ROW, FRAME = 0.17, 0.75  # inches: the height of a strategy, and of all that is not one
 
 CLIENT_POINT: dict[str, Any] = {"s": 9, "alpha": 0.65, "linewidth": 0}
@@ -45,10 +47,9 @@ SMALLEST, LARGEST = 1.2, 14.0  # points: the diameter of the bubbles of few and 
 
 @dataclass(frozen=True, kw_only=True)
 class Interval(kind.Kind):
-    """The interquartile mean of each strategy over the runs of all settings, with its interval.
+    """How far each strategy is ahead of the first one, the baseline, on average over settings.
 
-    The mean of the middle half ignores the easiest and the hardest runs, whose values a mean over
-    different data sets would mostly show.
+    Differences are paired by seed; their intervals say what other seeds would change.
     """
 
     name: ClassVar[str] = "interval"
@@ -85,29 +86,31 @@ class Interval(kind.Kind):
         return min(theme.WIDEST, width), FRAME + ROW * hues
 
     def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
-        scores = self._scores(panel, style)
-        if not scores.settings:
+        means, baseline = self._means(panel), style.shown[self.hue][0]
+        if means.empty or baseline not in means:
             axes.set_yticks([])
             theme.say(axes, NOTHING_IN_COMMON)
             return
-        estimates = statistics.interquartile_means(scores)
-        ranked = sorted(estimates.items(), key=lambda entry: entry[1].value)
-        estimates = dict(ranked if scores.better == "low" else reversed(ranked))
-        for row, (strategy, estimate) in enumerate(estimates.items()):
-            if estimate.interval:
-                axes.plot(estimate.interval, [row, row], **BAR)
-            axes.plot([estimate.value], [row], **(POINT if estimate.interval else DOT))
-            if strategy == style.shown[self.hue][0]:  # the baseline
-                look = theme.PAPER_LINE | {"label": style.value(self.hue, strategy)}
-                axes.axvline(estimate.value, color=theme.PAPER_GRAY, **look)
-        names = [style.value(self.hue, strategy) for strategy in estimates]
-        axes.set_yticks(range(len(names)), names)
-        axes.set_ylim(len(names) - 0.5, -0.5)
+        sign = 1 if METRICS[self.metric].better == "high" else -1
+        differences = means.sub(means[baseline], axis="index")
+        samples = {str(value): Sample.of(differences[value].to_numpy()) for value in differences}
+        ranked = sorted(samples, key=lambda value: -sign * samples[value].mean)
+        axes.axvline(0, color=theme.PAPER_GRAY, **theme.PAPER_LINE)
+        for row, value in enumerate(ranked):
+            mean, (low, high) = samples[value].mean, samples[value].interval()
+            color = AHEAD if min(sign * low, sign * high) > 0 else UNDECIDED
+            color = BEHIND if max(sign * low, sign * high) < 0 else color
+            if samples[value].n > 1:
+                axes.plot([low, high], [row, row], color=color, **BAR)
+            axes.plot([mean], [row], color=color, **POINT)
+        axes.set_yticks(range(len(ranked)), [style.value(self.hue, value) for value in ranked])
+        axes.set_ylim(len(ranked) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=False, axis="y")
 
     def x_title(self, style: Style) -> str:
-        return f"{METRICS[self.metric].label},\ninterquartile mean"  # names leave it little room
+        baseline = style.value(self.hue, style.shown[self.hue][0])
+        return f"{METRICS[self.metric].label},\nminus {baseline}"  # names leave it little room
 
     def y_title(self) -> str:
         return ""
@@ -116,20 +119,13 @@ class Interval(kind.Kind):
         return counted(measured["digest"].nunique(), "run")
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
-        panels = [measured] if len(measured) else []
-        if self.panels():
-            panels = [panel for _, panel in measured.groupby(list(self.panels()))]
-        scores = [self._scores(panel, style) for panel in panels]
-        settings = sum(len(panel.settings) for panel in scores)
-        runs, text = sum(panel.values.size for panel in scores), f"{settings} settings"
-        if runs < len(measured):
-            text = f"{text}, of which {runs:,} runs have a seed that all strategies have"
-        remarks = [text if settings else NOTHING_IN_COMMON] if len(measured) else []
-        return [*remarks, *super().remarks(measured, style), INTERVALS]
+        panels = [panel for _, panel in measured.groupby([*self.panels()])] if self.panels() else []
+        seeds = [len(self._means(panel)) for panel in panels or [measured]]
+        span = " to ".join(map(str, dict.fromkeys([min(seeds), max(seeds)])))
+        return [f"seeds that all have: {span}", *super().remarks(measured, style), INTERVALS]
 
-    def _scores(self, panel: DataFrame, style: Style) -> statistics.Scores:
-        """The runs of one panel, with strategies in the study's order."""
-        return statistics.ordered_scores(panel, self.hue, style, METRICS[self.metric].better)
+    def _means(self, panel: DataFrame) -> DataFrame:
+        return statistics.means_by_seed(panel, self.hue)
 
 
 @dataclass(frozen=True, kw_only=True)
