@@ -13,6 +13,7 @@ rule draw:
             "results/{scale}/figures/{study}/{name}",
             ".pdf",
             ".json",
+            "-narrow.png",
         ),
     log:
         "results/logs/{scale}/figures/{study}/{name}.log",

@@ -120,7 +120,7 @@ def test_the_same_numbers_give_the_same_bytes(
     assert Path(font).is_relative_to(matplotlib.get_data_path())
     titles = {"strategy": {"loss": r"no $\wrong$ formula"}}
     spec |= {"look": spec["look"] | {"titles": titles}}
-    formats = (".png", ".pdf", ".json")
+    formats = (".png", ".pdf", ".json", "-narrow.png")
     here, there = ([tmp_path / f"{place}{ending}" for ending in formats] for place in "ab")
     draw(spec, metrics(), here)
     written = [file.read_bytes() for file in here]
@@ -133,6 +133,17 @@ def test_the_same_numbers_give_the_same_bytes(
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
     assert [file.read_bytes() for file in there] == written
     assert not list(tmp_path.rglob(".*"))
+
+
+@pytest.mark.parametrize("also", [None, ["train_loss"]])
+def test_a_narrow_figure_stacks_its_panels(spec: Spec, metrics: Metrics, also: list[str]) -> None:
+    spec |= {"also": also}
+    wide, narrow = (make_figure(spec, metrics(), narrow=narrow) for narrow in (False, True))
+    (width, _), left = narrow.get_size_inches(), {axes.get_position().x0 for axes in narrow.axes}
+    assert width <= theme.WIDEST < wide.get_figwidth()
+    assert len(narrow.axes) == len(wide.axes) and len(left) == 1
+    titles = [sorted(axes.get_title() for axes in figure.axes) for figure in (wide, narrow)]
+    assert titles[0] == titles[1]
 
 
 def test_runs_of_others_are_named_below_a_figure(spec: Spec, metrics: Metrics) -> None:

@@ -127,7 +127,8 @@ def spec(tmp_path: Path) -> Spec:
         write_metrics(tmp_path / f"{name}.parquet", metrics(own), experiment)
     drawn = tmp_path / "drawn"
     drawn.mkdir()
-    (drawn / "fig1.png").write_bytes(PNG)
+    for picture in ("fig1.png", "fig1-narrow.png"):
+        (drawn / picture).write_bytes(PNG)
     write(drawn / "tab1.json", comparison(TABLE))
     write(drawn / "fig1.json", comparison(CURVES))
     write_claims(drawn / "claims.json", CLAIM)

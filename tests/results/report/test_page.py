@@ -74,6 +74,7 @@ def test_the_page_is_self_contained(spec: Spec, page: Write) -> None:
     assert not {"iframe", "object", "video"} & names
     picture = "data:image/png;base64," + base64.b64encode(PNG).decode()
     assert (tags.all("img", "src"), tags.all("img", "width")) == ([picture], ["756"])
+    assert tags.all("source", "srcset") == [picture]  # for phones
     assert [url[:5] for url in tags.all("link", "href")] == ["data:"]
     assert not re.search(r"https?://|url\(|@import", html) and tags.all("script", "src") == []
 

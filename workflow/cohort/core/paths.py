@@ -16,7 +16,7 @@ PLAN_FOLDER = f"{RESULTS}/plan"
 RUN_OPTIONS = Path(PLAN_FOLDER, "run.json")
 DRIVER_LOCK = Path(PLAN_FOLDER, "driver.lock")
 
-FIGURE_FORMATS = ("png", "pdf", "json")
+FIGURE_ENDINGS = (".png", ".pdf", ".json", "-narrow.png")  # the last for phones
 TABLE_FORMATS = ("csv", "md", "tex", "json")
 CLAIMS_TABLE = "claims"  # the name of the table that a study's claims are judged in
 CELL_FOLDERS = ("dataset", "model", "partition", "J", "strategy")
@@ -110,7 +110,7 @@ class Layout:
 
     def figure(self, study: str, name: str) -> list[str]:
         """Paths of a figure, one for each format."""
-        return [f"{self.folder}/figures/{study}/{name}.{suffix}" for suffix in FIGURE_FORMATS]
+        return [f"{self.folder}/figures/{study}/{name}{ending}" for ending in FIGURE_ENDINGS]
 
     def table(self, study: str, name: str) -> list[str]:
         """Paths of a table, one for each format."""

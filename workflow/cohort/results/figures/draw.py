@@ -36,11 +36,11 @@ Grid = dict[tuple[int, int], Axes]
 
 
 def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[str | Path]) -> None:
-    """Draw the figure of `spec` to each output; its suffix sets the format: .png, .pdf,
-    or .json for the comparison of its runs."""
+    """Draw the figure of `spec` to each output; its ending sets the format: .png, .pdf, -narrow.png
+    with one panel in a row, or .json for the comparison of its runs."""
     with mpl.rc_context():
         theme.apply_theme()
-        figure = make_figure(spec, metrics_file)
+        figures = [make_figure(spec, metrics_file, narrow=narrow) for narrow in (False, True)]
         for output in map(Path, outputs):
             if output.suffix == ".json":
                 measures = KINDS[spec["kind"]].from_spec(spec).measures()
@@ -49,11 +49,14 @@ def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[st
                 continue
             metadata = NO_DATES[output.suffix] | {"Title": spec.get("title", "")}
             with files.atomic_write(output) as temporary:
-                figure.savefig(temporary, metadata=metadata)
+                figures[output.stem.endswith("-narrow")].savefig(temporary, metadata=metadata)
 
 
-def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
-    """Draw the figure of `spec` with matplotlib's current settings."""
+def make_figure(
+    spec: Mapping[str, Any], metrics_file: str | Path, *, narrow: bool = False
+) -> Figure:
+    """Draw the figure of `spec` with matplotlib's current settings; a `narrow` one has one panel in
+    a row."""
     parts: list[Part] = []
     scale = spec.get("scale", FULL)
     for kind in KINDS[spec["kind"]].from_spec(spec).by_metric():
@@ -76,16 +79,19 @@ def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
         remarks.append(f"{sentence[0].lower()}{sentence[1:-1]}")
     if series.is_generated(parts[0][1]):
         remarks = [GENERATED]
-    return _sheet(parts, Style.of(spec["look"]), remarks)
+    return _sheet(parts, Style.of(spec["look"]), remarks, narrow=narrow)
 
 
-def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str]) -> Figure:
+def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str], *, narrow: bool) -> Figure:
     """Draw a whole figure, with a note to which `remarks` are added."""
     kinds, (kind, metrics, _) = [kind for kind, *_ in parts], parts[0]
     cells, labels = series.cells_of(metrics), series.label_columns(metrics)
     begun = runs if len(runs := cells[cells["status"] != "missing"]) else cells
     style = replace(style, shown={name: style.ordered(name, begun[name]) for name in labels})
     panels, starts = place_parts(arrange(kind, begun, style), len(parts))
+    if narrow:
+        panels = {(row, 0): labels for row, labels in enumerate(panels.values())}
+        starts = [(part * len(panels), 0) for part in range(len(parts))]
     hues = len(style.shown.get(kind.hue, [""]))
     share_x = len({kind.x_title(style) for kind in kinds}) == 1
     figure, grids = make_grids(panels, starts, kind, hues, share_x=share_x)

@@ -83,8 +83,9 @@ def _tagged(text: str, pattern: str, html: str) -> Markup:
 
 
 def links(files: Iterable[str | Path], folder: Path) -> list[tuple[str, str]]:
-    """The relative URL of each file, and its format."""
+    """The relative URL of each file but pictures for phones, and its format."""
     paths = [Path(os.path.relpath(file, folder)) for file in files]
+    paths = [path for path in paths if not path.stem.endswith("-narrow")]
     return [(quote(path.as_posix()), path.suffix.removeprefix(".")) for path in paths]
 
 
@@ -274,12 +275,18 @@ def alternative_text(item: Spec, comparison: Comparison) -> str:
     return ". ".join(texts) + "."
 
 
+def png_url(picture: bytes) -> str:
+    """A picture as a URL that a page can hold."""
+    return f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+
+
 def _figure(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
     """A figure, with its picture if it was drawn."""
     shown, file = _item(item, spec, runs, folder), with_suffix(item["files"], ".png")
     if file.exists():
         picture = file.read_bytes()
-        shown["image"] = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+        shown["image"] = png_url(picture)
+        shown["narrow"] = png_url(file.with_stem(f"{file.stem}-narrow").read_bytes())
         shown["width"] = round(PIXELS * int.from_bytes(picture[16:20]))
         shown["seen"] = alternative_text(item, Comparison.read(file.with_suffix(".json")))
     return shown

@@ -1,5 +1,5 @@
-"""The other kinds: how far strategies are ahead of a baseline across settings; one metric of clients
-against another; and how many samples of each class clients have.
+"""The other kinds: how far strategies are ahead of a baseline across settings; one metric of
+clients against another; and how many samples of each class clients have.
 
 A setting is everything about a run but the strategy (or another hue), the seed and the panel.
 """
