@@ -198,7 +198,7 @@ def _summary(
         ends = (f"{100 * it.difference:+.2f} ({it.what})" for it in (*numbers[:1], *numbers[-1:]))
         row = [f"[{name}](docs/reproduction/{study}.md)", *_counts(numbers), *ends]
         rows.append([*row, *[NOTHING] * (7 - len(row))])
-    titles = ["paper", "compared", *VERDICTS, "nearest", "furthest"]
+    titles = ["paper", "compared", *VERDICTS, "smallest gap", "largest gap"]
     every = [claim for judged_ones in claims.values() for claim in judged_ones]
     measured = Counter(claim.measured for claim in every)
     against = sum(claim.paper == NOT_HELD for claim in every)
@@ -206,11 +206,11 @@ def _summary(
     return (
         f"{_share(printed)}\n\n{table(titles, rows)}\n\n"
         "Compared are the printed numbers for which we have at least "
-        f"{ENOUGH_SEEDS} seeds; the others wait for runs. [Whether they agree](docs/claims.md) is "
-        "decided by intervals over seeds. Nearest and furthest: our number minus the paper's, in "
-        f"points. Of the papers' {len(every)} claims, our runs confirm {measured[HELD]}, refute "
-        f"{measured[NOT_HELD]} and leave {undecided} undecided; the others wait for runs. "
-        f"[Their own paper's numbers](docs/contradictions.md) contradict {against} of these claims."
+        f"{ENOUGH_SEEDS} seeds; the others have not been run. [Whether they agree](docs/claims.md) is "
+        "decided by intervals over seeds. Smallest and largest gap: our number minus the paper's, "
+        f"in points. Of the papers' {len(every)} claims, our runs confirm {measured[HELD]}, refute "
+        f"{measured[NOT_HELD]} and leave {undecided} undecided; the others have not been run. {against} "
+        "of them are [contradicted by their own paper's numbers](docs/contradictions.md)."
     )
 
 

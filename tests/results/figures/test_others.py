@@ -84,7 +84,7 @@ def test_intervals(metrics: Metrics) -> None:
         assert tuple(bar) == pytest.approx(tuple(interval))
         assert point == pytest.approx([means[strategy]])
     assert axes.get_xlabel() == "Test accuracy (%),\nminus FedAvg (random)"
-    assert note(figure).startswith("36 runs; seeds that all have: 3; means over settings, paired")
+    assert note(figure).startswith("36 runs; 3 seeds that all have; means over settings, paired")
     figure = make_figure(spec_of(without={"strategy": "loss"}), metrics())
     assert set(names_of(figure.axes[0])) == {"FedAvg (random)", "FedEntOpt"}
 
@@ -106,7 +106,7 @@ def test_only_what_all_strategies_have(metrics: Metrics) -> None:
     bars = [line.get_xdata() for line in figure.axes[0].lines[1:] if len(line.get_xdata()) == 2]
     ends = [test.confidence_interval() for name, test in tests.items() if name != "fedavg"]
     assert np.sort(bars, axis=0) == pytest.approx(np.sort([*ends, (0, 0)], axis=0))
-    assert "; seeds that all have: 2; " in note(figure)
+    assert "; 2 seeds that all have; " in note(figure)
 
 
 def test_a_panel_for_each_partition_names_its_own_strategies(metrics: Metrics) -> None:
@@ -115,7 +115,7 @@ def test_a_panel_for_each_partition_names_its_own_strategies(metrics: Metrics) -
     assert [axes.get_title() for axes in figure.axes] == ["dir-0.1", "iid"]
     shown = [set(names_of(axes)) for axes in figure.axes]
     assert shown == [set(NAMES), {"FedAvg (random)", "FedEntOpt"}]
-    assert "; seeds that all have: 3; " in note(figure)
+    assert "; 3 seeds that all have; " in note(figure)
 
 
 def test_runs_of_many_settings_are_no_seeds_of_one_another(metrics: Metrics) -> None:

@@ -122,7 +122,7 @@ class Interval(kind.Kind):
         panels = [panel for _, panel in measured.groupby([*self.panels()])] if self.panels() else []
         seeds = [len(self._means(panel)) for panel in panels or [measured]]
         span = " to ".join(map(str, dict.fromkeys([min(seeds), max(seeds)])))
-        return [f"seeds that all have: {span}", *super().remarks(measured, style), INTERVALS]
+        return [f"{span} seeds that all have", *super().remarks(measured, style), INTERVALS]
 
     def _means(self, panel: DataFrame) -> DataFrame:
         return statistics.means_by_seed(panel, self.hue)
