@@ -73,7 +73,6 @@ def _table_parts(comparison: Comparison) -> Iterator[Part]:
         quantities["leads"] = "yes" if standing.leads else "no"
         score = METRICS[comparison.results[0].metric]
         for name, estimate, metric in (
-            ("interquartile_mean", standing.score, score),
             ("ahead_of_fedavg", standing.ahead, SHARE),
             ("minus_fedavg", standing.difference, replace(score, signed=True)),
         ):

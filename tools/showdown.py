@@ -42,7 +42,7 @@ def _accuracies(standing: Standing) -> list[str]:
     apart, ahead = standing.difference, standing.ahead
     ends = ", ".join(f"{100 * end:.2f}" for end in (apart and apart.interval) or ())
     return [
-        f"{100 * standing.score.value:.2f}",
+        f"{100 * standing.score:.2f}",
         f"{100 * apart.value:+.2f} [{ends}]" if apart else NOTHING,
         f"{100 * ahead.value:.0f}" if ahead else NOTHING,
     ]

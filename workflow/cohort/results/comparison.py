@@ -112,7 +112,7 @@ class Item(Component):
 @dataclass(frozen=True, kw_only=True)
 class Leaderboard(Item):
     """Strategies ranked by their mean rank over all settings of an experiment, with the interval of
-    the rank, the interquartile mean, the probability to be ahead of FedAvg, and further means."""
+    the rank, the share of seeds ahead of FedAvg, the difference from it, and further means."""
 
     name: ClassVar[str] = "leaderboard"
 

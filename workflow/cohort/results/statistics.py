@@ -1,6 +1,6 @@
 """Statistics of results: intervals of means by Student's t, exact sign tests, Holm's correction for
 several of them, and whether our runs agree with the number that a paper prints; and strategies
-compared across settings by interquartile means, win rates and standings.
+compared across settings by win rates and standings.
 
 A setting is everything about a run but its strategy and seed. As in rliable (Agarwal et al., 2021)
 the bootstrap is stratified: each resample draws seeds within each setting, and the settings stay.
@@ -49,7 +49,6 @@ Verdict = Literal["agrees", "differs", "cannot tell"]
 DOUBT = 0.4
 DIGITS = 9  # of what is compared, so that 46.61 - 44.61 is 2 and not a little more
 RESAMPLES = 5000
-QUARTILES = (0.25, 0.75)
 FEWEST_STRATEGIES, FEWEST_SETTINGS = 3, 2  # of Friedman's test
 WITHOUT_HELP = "labels with the value, or the values, whose runs do not count: {partition: iid}"
 
@@ -390,23 +389,6 @@ def ordered_scores(runs: DataFrame, label: str, names: Names, better: str) -> Sc
     return Scores.of(table.iloc[rank.argsort(kind="stable")], better)
 
 
-def interquartile_means(scores: Scores) -> dict[str, Estimate]:
-    """The interquartile mean of each strategy over all runs, each setting counting alike."""
-    return {
-        strategy: scores.estimate(partial(_interquartile_mean, values))
-        for strategy, values in zip(scores.strategies, scores.values, strict=True)
-    }
-
-
-def _interquartile_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The weighted mean of the middle half of the values, for each row of weights that add up to 1;
-    of a value at a quartile only the part inside counts."""
-    order = np.argsort(values, kind="stable")
-    ends = np.cumsum(weights[:, order], axis=1)
-    inside = np.diff(np.clip(ends, *QUARTILES), prepend=QUARTILES[0], axis=1)
-    return inside @ values[order] / (QUARTILES[1] - QUARTILES[0])
-
-
 def rates_ahead_of(baseline: str, scores: Scores) -> dict[str, Estimate]:
     """The share of seeds in which each other strategy is ahead of a baseline, a tie half, averaged
     over settings; empty without the baseline."""
@@ -423,8 +405,8 @@ def rates_ahead_of(baseline: str, scores: Scores) -> dict[str, Estimate]:
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """A strategy among all others: its `rank` by the mean rank over settings; the interquartile
-    mean of its runs; how often it is `ahead` of FedAvg, and its mean `difference` from it.
+    """A strategy among all others: its `rank` by the mean rank over settings; its mean over
+    settings; how often it is `ahead` of FedAvg, and its mean `difference` from it.
 
     `leads`: Nemenyi's test does not tell it apart from the first; too few to test have no leader.
     """
@@ -432,7 +414,7 @@ class Standing:
     strategy: str
     rank: Estimate
     mean_rank: float
-    score: Estimate
+    score: float
     ahead: Estimate | None
     leads: bool
     difference: Estimate | None = None
@@ -472,7 +454,7 @@ def standings_of(scores: Scores, runs: DataFrame) -> Standings:
             by_setting = [scores.positions == setting for setting in range(len(scores.settings))]
             drawn = [scores.resampled[:, runs] @ scores.values[:, runs].T for runs in by_setting]
             draws = _positions(_mean_ranks(np.stack(drawn, axis=-1), scores))
-        means, rates = interquartile_means(scores), rates_ahead_of(BASELINE, scores)
+        means, rates = scores.means(), rates_ahead_of(BASELINE, scores)
         differences = _differences(runs)
         positions, leading = _positions(mean_ranks), leaders(scores)
         entries = [
@@ -480,7 +462,7 @@ def standings_of(scores: Scores, runs: DataFrame) -> Standings:
                 strategy=name,
                 rank=Estimate.of(float(positions[row]), None if draws is None else draws[:, row]),
                 mean_rank=float(mean_ranks[row]),
-                score=means[name],
+                score=float(means[row].mean()),
                 ahead=rates.get(name),
                 leads=name in leading,
                 difference=differences.get(name),
