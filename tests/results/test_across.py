@@ -80,7 +80,7 @@ def test_a_single_seed_in_some_setting_gives_no_interval() -> None:
 
 
 def test_an_interval_covers_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 600 studies of twelve equal settings with three seeds. With three seeds in a resample, not two, 90 % of intervals would cover it."""
+    """Of 600 studies of twelve equal settings with three seeds. With three seeds in a resample, not two, 88 % of intervals would cover it."""
     monkeypatch.setattr("cohort.results.statistics.RESAMPLES", 1000)
     rng, covered = np.random.default_rng(0), 0
     for _ in range(600):
@@ -88,7 +88,7 @@ def test_an_interval_covers_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
         result = scores.estimate(partial(np.dot, b=scores.values[0]))
         low, high = result.interval or (np.inf, np.inf)
         covered += low <= 0 <= high
-    assert 0.92 <= covered / 600 <= 0.98
+    assert 0.905 <= covered / 600 <= 0.965
 
 
 @pytest.mark.parametrize("better", ["high", "low"])
