@@ -105,7 +105,8 @@ def test_a_table_and_a_figure_are_drawn_alone(finished: Project):
     full, folder = finished.root / "results/full", "results/full/partial"
     drawn = cohort(finished, "draw", "tiny.tab1", "tiny.fig2").split()
     tables = [f"{folder}/tables/tiny/tab1.{suffix}" for suffix in ("csv", "md", "tex", "json")]
-    assert drawn == tables + [f"{folder}/figures/tiny/fig2.{it}" for it in ("png", "pdf", "json")]
+    endings = (".png", ".pdf", ".json", "-narrow.png")
+    assert drawn == tables + [f"{folder}/figures/tiny/fig2{ending}" for ending in endings]
     for file in map(Path, drawn):
         whole = full / file.relative_to(folder)
         assert (finished.root / file).read_bytes() == whole.read_bytes(), file
