@@ -90,18 +90,6 @@ def test_a_single_seed_in_some_setting_gives_no_interval() -> None:
     assert all(rate.interval is None for rate in statistics.rates_ahead_of("a", scores).values())
 
 
-def test_an_interval_covers_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 300 studies of twelve equal settings with three seeds, whose mean is the interquartile
-    mean. With three seeds in a resample, not two, 90 % of intervals would cover it."""
-    monkeypatch.setattr("cohort.results.statistics.RESAMPLES", 1000)
-    rng, covered = np.random.default_rng(0), 0
-    for _ in range(300):
-        (result,) = interquartile_means(scores_of(rng.normal(size=(1, 12, 3)))).values()
-        low, high = result.interval or (np.inf, np.inf)
-        covered += low <= 0 <= high
-    assert 0.92 <= covered / 300 <= 0.98
-
-
 @pytest.mark.parametrize("better", ["high", "low"])
 def test_win_rates_by_brute_force(better: str) -> None:
     frame = table({"x": 3, "y": 5}).round({"value": -1})  # tens, so that there are ties
