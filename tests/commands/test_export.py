@@ -1,5 +1,6 @@
 """`cohort export` and `cohort prune`: what no study has goes, and nothing else."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,17 +47,22 @@ def test_a_part_keeps_the_whole(plan: Plan, output_of: Callable[..., str], optio
 
 
 def test_runs_of_more_seeds_stay(plan: Plan, output_of: Callable[..., str]):
-    """README recommends `--seeds 5`. Shards and checkpoints of those seeds stay too."""
+    """README recommends `--seeds 5`. Shards and checkpoints of those seeds stay too, and what only a
+    study that is not listed names."""
     begun, *further = (
         cell for key, cell in load({"seeds": 5}).cells.items() if key not in plan.cells
     )
     old = finish(next(iter(replan(lr=0.5).cells.values())))
+    unlisted = finish(next(iter(replan(lr=0.25).cells.values())))
+    shutil.copy("config/studies/six.yaml", "config/studies/other.yaml")
     replan()
-    kept = [finish(cell) for cell in further]
+    kept = [unlisted, *(finish(cell) for cell in further)]
     kept += [state_folder(begun.path) / "checkpoint.safetensors", Path(begun.inputs["shards"])]
     for file in kept[-2:]:
         file.parent.mkdir(parents=True)
         file.touch()
+    assert "in 1 records, shards and checkpoints could be deleted" in output_of("prune")
+    assert old.exists()
     assert "in 1 records" in output_of("prune", "--delete")
     assert "(cohort prune --delete)" in output_of("prune")
-    assert not old.exists() and all(file.exists() for file in kept) and len(kept) == 5
+    assert not old.exists() and all(file.exists() for file in kept) and len(kept) == 6

@@ -29,17 +29,6 @@ def release(plan: Plan) -> Path:
     return Path("offered/six")
 
 
-def test_what_is_no_release_is_named_by_its_file(release: Path, output_of: Output):
-    table = (release / "curves.parquet").read_bytes()
-    (release / "curves.parquet").write_bytes(b"x" + table[1:])
-    text = output_of("restore", "six", "--from", "offered", fails=True)
-    assert text.startswith(f"error: {release}/curves.parquet has another SHA-256 than")
-    (release / "manifest.json").write_text("<!DOCTYPE html><html>Not found</html>")
-    text = output_of("restore", "six", "--from", "offered", fails=True)
-    assert text.startswith(f"error: {release}/manifest.json: cannot be read as the manifest")
-    assert not Path("results/cells").exists()
-
-
 def test_nothing_is_restored_while_a_driver_is_at_work(release: Path, output_of: Output):
     restored = ("restore", "six", "--from", "offered")
     with lock(DRIVER_LOCK):

@@ -1,26 +1,19 @@
 """Which runs are the same, which differ, and which are refused or restored."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from cohort.core.errors import UserError
-from cohort.core.sealed_json import write_sealed
 from cohort.plan import Plan
-from cohort.records.record import Record, check, read
+from cohort.records.record import Record, read
 from cohort.results.collect import is_same, settings_with_defaults
 from cohort.results.release import restoring
-from cohort.results.release.folder import read_manifest, read_release, write_release
 from cohort.results.release.restoring import RestoreOutcome
 from tests.commands.conftest import finish, record
-from tests.results.release.runs import random_record
 
 Restored = Callable[[Record], RestoreOutcome]
-RECORDS = [random_record(seed) for seed in range(12)]
 
 
 @pytest.fixture
@@ -61,36 +54,6 @@ def test_runs_that_differ_in_measured_times_only_are_the_same(
     assert is_same(run, again) != is_another
 
 
-def test_no_table_is_read_from_outside_of_a_release(tmp_path: Path):
-    write_release(tmp_path / "study", "study", RECORDS)
-    outside = tmp_path / "curves.parquet"
-    (tmp_path / "study/curves.parquet").rename(outside)
-    manifest = read_manifest(tmp_path / "study")
-    manifest["files"]["../curves.parquet"] = manifest["files"].pop("curves.parquet")
-    write_sealed(tmp_path / "study/manifest.json", manifest)
-    with pytest.raises(UserError, match="is not the manifest of a release"):
-        read_release(tmp_path / "study")
-
-
-@pytest.mark.parametrize(
-    ("changes", "name"),
-    [
-        ({"settings": {"selector": {"name": "loss"}}}, "selector"),
-        ({"science": {"model:small-mlp": 7}}, "model:small-mlp"),
-        ({"settings": {"unheard_of": 1}}, "unheard_of"),
-    ],
-)
-def test_what_a_planned_cell_contradicts(
-    plan: Plan, restored: Restored, changes: dict[str, Any], name: str
-):
-    run = read(path := finish(next(iter(plan.cells.values()))))
-    path.unlink()
-    header = run.header | {key: run.header[key] | new for key, new in changes.items()}
-    with pytest.raises(UserError, match=rf"do not give this digest \({name}\); nothing was"):
-        restored(replace(run, header=header))
-    assert not path.exists()
-
-
 def test_a_record_that_was_trained_here_is_not_marked_as_restored(plan: Plan, restored: Restored):
     path = finish(cell := next(iter(plan.cells.values())))
     before = path.read_bytes()
@@ -106,20 +69,3 @@ def test_a_parameter_that_is_gone_is_no_conflict(plan: Plan, restored: Restored)
     settings = read(cell.path).header["settings"]
     assert settings["selector"] == selector  # as it was recorded
     assert settings_with_defaults(settings) == cell.plain_settings()
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (lambda run: run.history.add_metrics(11, test_accuracy=0.5), "ascend within 1 to 10"),
-        (lambda run: run.history.add_cost(10, seconds=1.0), "do not ascend"),
-        (lambda run: run.history.metrics.update({"x/../y": [(1, 0.5)]}), "not the name of a met"),
-        (lambda run: run.clients.update({"x y": run.clients["size"]}), "not the name of a metric"),
-    ],
-)
-def test_records_that_are_refused(plan: Plan, change: Callable[[Record], object], sentence: str):
-    run = record(next(iter(plan.cells.values())).plain_settings(), 0.5)
-    check(run)
-    change(run)
-    with pytest.raises(ValueError, match=sentence):
-        check(run)

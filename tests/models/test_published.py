@@ -6,7 +6,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cohort.models import MODELS, Shape, residual
-from cohort.native.layers import layers_of
 
 RGB, MNIST, DIGITS = (3, 32, 32), (1, 28, 28), (1, 8, 8)
 
@@ -116,17 +115,3 @@ def test_a_shortcut_adds_channels_of_zeros_around_its_own():
     nn.init.zeros_(inner.weight)
     result = residual(inner, stride=2, new_channels=2)(torch.arange(1.0, 5).view(1, 1, 2, 2))
     assert result.tolist() == [[[[0.0]], [[1.0]], [[0.0]]]]
-
-
-@pytest.mark.parametrize("shape", [RGB, MNIST, DIGITS, (3, 64, 64)])
-def test_native_code_takes_stratifys_cnn(shape: Shape):
-    """Five layers: conv, conv and pool, conv and pool, 256 units, and the classes."""
-    layers = layers_of(MODELS["stratify-cnn"]().build(shape, 10), shape)
-    assert [layer.outer for layer in layers] == [32, 64, 128, 256, 10]
-    assert [layer.pools for layer in layers] == [False, True, True, False, False]
-    assert [layer.rectifies for layer in layers] == [True] * 4 + [False]
-
-
-def test_native_code_takes_stratifys_perceptron():
-    layers = layers_of(MODELS["stratify-mlp"]().build((54,), 2), (54,))
-    assert [(layer.inner, layer.outer) for layer in layers] == [(54, 128), (128, 64), (64, 2)]

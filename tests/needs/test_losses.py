@@ -1,5 +1,6 @@
 """The losses that selectors ask for, and what they cost."""
 
+import dataclasses
 import itertools
 import math
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from cohort.selection.selector import Rng, Screening, View
+from cohort.training.job.train import TRAINERS
 from tests.needs import by_hand
 from tests.needs.by_hand import MODEL_BYTES, Spy, costs, played, spying, task_by_hand
 
@@ -68,6 +70,18 @@ def test_what_candidate_losses_cost():
     assert costs(state, "selection_samples") == [7] * 2
     assert state.history.traffic["candidate_loss"].tolist() == [2 * 2 * 4, 0, 0]
     assert state.history.traffic["model"].tolist() == [2 * MODEL_BYTES, 4 * MODEL_BYTES, 0]
+
+
+def test_candidates_report_the_loss_on_another_batch_in_each_round():
+    """In batches of two the first client's labels cost 2, 3 or 4 bits together, the second one's 4,
+    and the third one's 3 or 4."""
+    selector = spying("candidate_batch_loss")()
+    state = played(task_by_hand(selector, HALF, batch=2, rounds=30, lr=1e-30))
+    losses = np.stack([view.reports["candidate_batch_loss"] for view in selector.views[1::2]])
+    bits = [set((2 * column / LN2).round(9)) for column in losses[:, :3].T]
+    assert bits == [{2, 3, 4}, {4}, {3, 4}] and np.isnan(losses[:, 3]).all()
+    assert costs(state, "selection_samples") == [2 + 2 + 2] * 30
+    assert costs(state, "bytes_up") == [4 * (MODEL_BYTES + 4)] * 30
 
 
 def test_training_loss_is_that_of_a_clients_own_steps():
@@ -145,9 +159,11 @@ def test_samples_per_round(J: str, samples: list[int]):
     assert selector.views[0].reports["samples_per_round"].tolist() == samples
 
 
-def test_reserved_loss_is_each_local_models_on_reserved_test_samples():
+@pytest.mark.parametrize("trainer", ["serial", "batched"])
+def test_reserved_loss_is_each_local_models_on_reserved_test_samples(trainer: str):
     """The client without samples answers too, with the global model: loss ln 3."""
-    state = played(task_by_hand(selector := ReservedSpy()))
+    task = task_by_hand(selector := ReservedSpy())
+    state = played(dataclasses.replace(task, trainer=TRAINERS[trainer]))
     shares = [(1 / 2, 1 / 4, 1 / 4), (0, 1, 0), (1 / 3, 0, 2 / 3)]
     expected = [*(loss_on_reserved(trained_bias(share)) for share in shares), math.log(3)]
     (reports,) = selector.reports

@@ -34,16 +34,6 @@ def dealt(
     return scheme, *scheme.borrow(scheme.deal(Pool(labels), clients, rng), rng)
 
 
-def test_figure_1_of_peco():
-    """An overlapping client with 3 samples of its own shares 3 more, one with each of three
-    clients: a ratio of 50 %."""
-    _, own, borrowed = dealt("iid-overlap0.5x1", 0, np.zeros(12, dtype=np.int64), 4)
-    (client,) = (index for index, extra in enumerate(borrowed) if len(extra))
-    assert [len(part) for part in own] == [3, 3, 3, 3] and len(borrowed[client]) == 3
-    shared = [len(np.intersect1d(part, borrowed[client])) for part in own]
-    assert shared == [0 if index == client else 1 for index in range(4)]
-
-
 @pytest.mark.parametrize("name", [*NAMES, *REPLACING])
 @pytest.mark.parametrize("seed", range(3))
 def test_an_overlapping_client_borrows_its_ratio_and_nothing_else_is_duplicated(

@@ -59,7 +59,7 @@ TWO_MODELS = "two values for strategy fedavg: 0.5 .*model lenet5.* and 0.6 .*mod
         ("TableI, TableII", [cell(), HALF], "last", {"fedavg": [0.5], "fedentopt": [0.3]}),
         # curves, sorted, under each of their figures
         *((item, [cell()], "", {"fedavg": [0.11, 0.22]}) for item in ("Fig3", "Fig5", "Fig3/5")),
-        ("Fig10", [cell()], "", {"fedavg": [0.1]}),
+        *((item, [cell()], "", {"fedavg": [0.1]}) for item in ("Fig10", "Fig11")),
         # two values for one result
         ("TableII", [cell("fedentopt")], "last", TWO_BUFFERS),
         ("TableI", [cell(), cell(model="vgg11")], "last", TWO_MODELS),

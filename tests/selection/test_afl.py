@@ -1,4 +1,4 @@
-"""Active federated learning, against its pseudo code and by hand."""
+"""Active federated learning, against its pseudo code."""
 
 import math
 
@@ -61,20 +61,6 @@ def test_cohorts_are_those_of_the_algorithm(seed: int, monkeypatch: pytest.Monke
     highest = max((value for value in values.values() if value < math.inf), default=0.0)
     values = {client: min(value, highest) for client, value in values.items()}
     assert cohort.tolist() == algorithm_1(values, alphas, m, default_rng(seed))
-
-
-def test_probabilities_by_hand():
-    """Values 2 * 1, 3 * 2, 1 * 3 and 4 * 0.25: with 2 exp(alpha2) = 2 the odds of 6, 3 and 2 are
-    2^6 : 2^3 : 2^2; the lowest value is left out."""
-    state, view = {"loss": np.array([1, 2, 3, 0.25])}, view_of(np.array([4, 9, 1, 16]), 1)
-    selector = Afl(alpha1=0.25, alpha2=math.log(2), alpha3=0)
-    draws = [
-        int(selector.select(state, np.arange(4), view, default_rng(seed))[0])
-        for seed in range(4000)
-    ]
-    expected = np.array([4, 64, 8, 0]) / 76
-    frequencies = np.bincount(draws, minlength=4) / 4000
-    assert np.all(np.abs(frequencies - expected) <= 4 * np.sqrt(expected / 4000))
 
 
 def test_who_does_not_answer_keeps_its_value():

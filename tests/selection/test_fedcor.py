@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
-from cohort.selection.selector import State, View
+from cohort.selection.selector import View
 from cohort.selection.updates import NOISE, FedCor, fit_probabilistic_pca
 
 
@@ -91,13 +91,3 @@ def test_a_chosen_client_counts_less_until_the_next_update():
         state = selector.observe(state, selector.select(state, np.arange(4), seen, rng), {}, seen)
         counts.append(int(state["chosen"].sum()))
     assert counts == [0, 0, 1, 2, 2, 1]  # rounds 3 and 4, a random one, and 6 after an update
-
-
-def test_of_two_clients_that_go_together_one_is_enough():
-    base = np.random.default_rng(0).normal(size=(30, 3))
-    samples = np.repeat(base, 2, axis=1)
-    points = fit_probabilistic_pca(samples, np.ones(30), 5, NOISE)
-    state: State = FedCor().begin(view(3, np.ones(6)), np.random.default_rng(0))
-    state |= {"round": np.array([17]), "points": points}
-    cohort = FedCor().select(state, np.arange(6), view(3, np.ones(6)), np.random.default_rng(0))
-    assert sorted(client // 2 for client in cohort) == [0, 1, 2]

@@ -192,28 +192,6 @@ def test_scores_are_those_of_scipy(counts: np.ndarray, alpha: float, mix: float)
         np.testing.assert_allclose(actual, expected(counts, mix, alpha), rtol=1e-9)
 
 
-def test_scores_by_hand():
-    """Two clients with one class each: their divergence is ln 2. As run, the mean over both is half
-    its root, and 1 after division by the maximum. They hold one of two classes with entropy 0: an
-    own diversity of 1/4 with a mix of 1/2."""
-    counts = np.array([[3, 0], [0, 8]])
-    np.testing.assert_allclose(Diversity(alpha=0.2).scores(counts), [0.2 * 0.25 + 0.8] * 2)
-    written = Diversity(alpha=0.2, measure="divergence").scores(counts)
-    np.testing.assert_allclose(written, [0.2 * 0.25 + 0.8 * np.log(2)] * 2)
-
-
-def test_probabilities_by_hand():
-    """Divergences: ln 2 = 0.6931 between the first two clients, and from each of them to the third
-    H(3/4, 1/4) - (0 + ln 2) / 2 = 0.2158. Means over the others: 0.4545, 0.4545 and 0.2158; own
-    diversities: 0.25, 0.25 and 1. At alpha 0.3 the scores are 0.3931, 0.3931 and 0.4510; scaled to
-    0.01 ... 1.01 and normalized, 0.01 / 1.03 = 0.0097 and 1.01 / 1.03 = 0.9806."""
-    counts = np.array([[1, 0], [0, 1], [1, 1]])
-    selector = Diversity(alpha=0.3, mix=0.5, measure="divergence")
-    np.testing.assert_allclose(selector.scores(counts), [0.3931, 0.3931, 0.4510], atol=5e-5)
-    weights = selector.begin(labeled(counts, 1), np.random.default_rng(0))["weight"]
-    np.testing.assert_allclose(weights / weights.sum(), [0.0097, 0.0097, 0.9806], atol=5e-5)
-
-
 def test_clients_that_are_all_alike_have_no_distance():
     """The authors' code would divide 0 by 0. Evenly holding 3 of 4 classes scores 0.5 * 3/4 + 0.5 *
     ln 3 / ln 4."""

@@ -47,16 +47,6 @@ def test_the_highest_losses_of_the_pool_are_chosen(kind: type[PowD], seed: int):
     assert cohort.tolist() == sorted(pool, key=lambda client: -losses[client])[:2]
 
 
-def test_a_pool_as_large_as_the_cohort_is_random_selection_by_size():
-    """What it chooses does not depend on losses, and unequal losses do not change the pool."""
-    for seed in range(50):
-        rng = np.random.default_rng(seed)
-        pool = PowD(pool=1).draw_pool(np.arange(5), view(3), rng)
-        for losses in ([1.0, 2, 3, 4, 5], [5.0, 4, 3, 2, 1]):
-            cohort = PowD(pool=1).select({}, pool, view(3, losses), rng)
-            assert sorted(cohort) == sorted(pool)
-
-
 def test_all_clients_in_the_pool_is_the_highest_loss():
     selector, losses = PowD(pool=5), [3.0, 1.0, np.nan, 9.0, 7.0]
     pool = selector.draw_pool(np.arange(5), view(1), np.random.default_rng(0))

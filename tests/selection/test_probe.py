@@ -1,5 +1,4 @@
-"""Probing: choices replayed from recorded norms by other code, fairness and starvation, and the
-probes themselves."""
+"""Probing: choices replayed from recorded norms by other code, and the probes themselves."""
 
 import dataclasses
 import math
@@ -112,29 +111,6 @@ def test_explorers_are_drawn_by_the_exponential_of_their_score():
         seen[second] += 1
     weights = np.exp([1.0, 0.5, 0.0])
     assert chisquare(seen[1:], weights / weights.sum() * 20_000).pvalue > 1e-3
-
-
-def longest_wait(cohorts: list[list[int]], clients: int) -> int:
-    """The most rounds from one choice of a client to its next, from the first round on."""
-    last, longest = dict.fromkeys(range(clients), 0), 0
-    for t, chosen in enumerate(cohorts, start=1):
-        for client in chosen:
-            longest, last[client] = max(longest, t - last[client]), t
-    return max(longest, *(len(cohorts) - round for round in last.values()))
-
-
-@pytest.mark.parametrize(("clients", "cohort"), [(100, 20), (50, 7), (30, 4)])
-def test_full_fairness_lets_nobody_wait(clients: int, cohort: int):
-    norms = default_rng(5).lognormal(size=(500, clients))
-    selector = Probe(beta=1.0, epsilon=0.0, pool=clients / cohort, patience=1.0)
-    cohorts = simulate(selector, clients, cohort, 500, norms)[1]
-    assert longest_wait(cohorts, clients) <= math.ceil(clients / cohort) + 1
-
-
-def test_patience_cures_starvation():
-    norms = default_rng(5).lognormal(size=(500, 100)) + np.linspace(0, 20, 100)
-    cohorts = simulate(Probe(beta=0.0, epsilon=0.0, pool=5.0, patience=0.1), 100, 20, 500, norms)[1]
-    assert longest_wait(cohorts, 100) <= 50 + 5
 
 
 def test_all_alike_is_a_draw():

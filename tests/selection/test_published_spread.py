@@ -74,30 +74,3 @@ def test_spread_over_the_clients_is_the_papers(dataset: str, partition: str, buf
     paper, printed, deviation = TABLE_VI[dataset, partition, buffer]
     measured = np.mean([spread(dataset, partition, buffer, seed) for seed in range(PARTITIONS)])
     assert measured == pytest.approx(paper, abs=0.0005 + 2 * np.hypot(printed, deviation))
-
-
-def entropies(selector: Entropy, partition: str, seed: int) -> np.ndarray:
-    """Entropy in bits of the labels of each cohort of CIFAR-10, as they are."""
-    counts = label_counts("cifar10", partition, seed)
-    return np.array(
-        [
-            stats.entropy(counts[cohort].sum(axis=0), base=2)
-            for cohort in rounds(selector, counts, seed, 100)
-        ]
-    )
-
-
-def test_clients_of_two_classes_cover_all_ten():
-    """The paper's Fig. 1: always above the entropy that nine classes can have."""
-    for seed in range(3):
-        assert entropies(Entropy(buffer=0.7), "classes-2", seed).min() > np.log2(9)
-
-
-def test_noise_on_the_counts_costs_no_entropy():
-    """Without clipping, negative counts would make the argmax NaN, and cohorts nearly random (2.56
-    bits)."""
-    private = [entropies(Entropy(epsilon=0.5), "dir-0.1", seed) for seed in range(3)]
-    plain = [entropies(Entropy(), "dir-0.1", seed) for seed in range(3)]
-    assert np.isfinite(private).all()
-    assert np.mean(private) == pytest.approx(3.25, abs=0.01)
-    assert np.mean(private) == pytest.approx(np.mean(plain), abs=0.01)

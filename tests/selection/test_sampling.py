@@ -15,7 +15,6 @@ from cohort.selection.sampling import (
     ClusteredBySize,
     ClusteredByUpdates,
     OptimalSampling,
-    pour,
 )
 from cohort.selection.selector import State, View
 
@@ -144,12 +143,6 @@ def test_clients_with_similar_updates_share_an_urn():
         for seed in range(50)
     ]
     assert all({client % 2 for client in cohort} == {0, 1} for cohort in cohorts)
-
-
-def test_pouring_by_hand():
-    """5 and 3 into 4, 2 and 2: the first fills 4 and a half of the next urn."""
-    poured = pour(np.array([5, 3]), np.array([4, 2, 2]))
-    assert poured.tolist() == [[4, 0], [1, 1], [0, 2]]
 
 
 def formula_7(norms: list[float], m: int) -> list[float]:

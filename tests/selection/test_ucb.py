@@ -1,4 +1,4 @@
-"""UCB against the slides' pseudo-code, and its bounds by hand."""
+"""UCB against the slides' pseudo-code."""
 
 import math
 
@@ -34,20 +34,3 @@ def test_it_is_the_pseudocode(exploration: float, epsilon: float, initial: int, 
         state = selector.observe(state, cohort, {"local_accuracy": rewards}, VIEW)
     assert state["count"].tolist() == literal.n
     assert state["rewards"].tolist() == [len(own) for own in literal.r]
-
-
-def test_bounds_by_hand():
-    """Ten choices in all: a mean of 0.6 in four, 0.9 in one, and no reward in five."""
-    values = {"count": [4, 1, 5], "rewards": [3, 1, 0], "reward": [1.8, 0.9, 0.0]}
-    state = {name: np.array(value) for name, value in values.items()}
-    expected = [
-        0.6 + math.sqrt(math.log(10) / 4),
-        0.9 + math.sqrt(math.log(10)),
-        math.sqrt(math.log(10) / 5),
-    ]
-    np.testing.assert_allclose(Ucb().bounds(state), expected, rtol=1e-9)
-
-
-def test_before_the_first_choice_there_is_no_bonus():
-    begun = Ucb(initial=0).begin(VIEW, np.random.default_rng(0))
-    assert Ucb(initial=0).bounds(begun).tolist() == [0] * CLIENTS

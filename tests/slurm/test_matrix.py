@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 
-import pytest
-
 from cohort.records.record import read
 from tests.slurm.conftest import CELLS, Lab
 from tests.workflow.conftest import wait_for
@@ -35,17 +33,6 @@ def test_a_matrix_with_the_profile_as_it_is_shipped(lab: Lab):
     assert (lab.root / "results/full/report/index.html").exists()
     assert "Nothing to be done" in lab.snakemake("--profile", "lab")
     assert not list(lab.root.rglob("*.state"))
-
-
-@pytest.mark.parametrize("packed", [False, True], ids=["one a job", "packed"])
-def test_very_small_cells(lab: Lab, packed: bool):
-    """All cells finish, in the expected number of jobs."""
-    if packed:
-        lab.profile(**PACKED)
-    output = lab.run()
-    assert len(lab.records()) == CELLS, output
-    assert len(lab.jobs()) == (2 if packed else CELLS), output
-    assert all(read(path).header["status"] == "done" for path in lab.records())
 
 
 def test_a_pack_of_the_batched_trainer_is_one_stack(lab: Lab):

@@ -8,17 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from cohort.data.shards import Shards
 from cohort.training import evaluation
 from cohort.training.evaluation import correct_by_class, evaluate, fingerprint
-from cohort.training.ledger import Ledger
-from cohort.training.procedures.gathering import NeedGatherer
-from cohort.training.task import Task
-from cohort.training.trainers.base import Trainer
-from cohort.training.trainers.serial import SerialTrainer
-from cohort.training.trainers.stacked import StackedTrainer
-from cohort.training.updates import Updates, Weights, stack
-from tests.training.small_task import plain_samples, small_task
+from cohort.training.updates import Weights
+from tests.training.small_task import plain_samples
 
 RNG = np.random.default_rng(8)
 IMAGES, LABELS = RNG.normal(size=(23, 5)), RNG.integers(0, 4, 23)
@@ -119,65 +112,3 @@ def test_fingerprints_change_with_one_bit_of_any_tensor():
     results.add(fingerprint(base | {"weight": base["weight"].double()}))
     assert len(results) == 6
     assert all(len(word) == 64 for word in results)
-
-
-def cohort_of_three() -> Updates:
-    sizes, steps = torch.tensor([2.0, 1.0, 3.0]), torch.tensor([1, 1, 1])
-    return Updates(stack(CLIENTS), sizes, steps, torch.zeros(3), clients=(0, 2, 1))
-
-
-OWN = [np.array([3, 5]), np.array([1, 2, 9]), np.array([8])]
-
-
-def task_of(reserved: tuple[int, ...] = ()) -> Task:
-    """Three clients of a linear model. Reserved samples are some of the clients' own."""
-    task = small_task(model=linear(), train=SAMPLES, test=SAMPLES, classes=4, sizes=(7, 8, 8))
-    counts = np.stack([np.bincount(LABELS[own], minlength=4) for own in OWN])
-    return replace(task, reserved=torch.tensor(reserved), shards=Shards(OWN, counts))
-
-
-GLOBAL = CLIENTS[1]  # the weights with which clients begin
-
-
-def gathered(task: Task, needs: set[str], kind: type[Trainer] = SerialTrainer):
-    """What is gathered after training, and the ledger of the round."""
-    ledger, updates = Ledger(), cohort_of_three()
-    given = {"weights": GLOBAL, "trainer": kind(task), "local_models": updates}
-    return NeedGatherer(needs, task).gather("after", updates.clients, ledger, **given), ledger
-
-
-@pytest.mark.parametrize("kind", [SerialTrainer, StackedTrainer])
-def test_reserved_loss_is_each_local_models_loss_on_the_reserved_samples(kind: type[Trainer]):
-    reserved = [2, 7, 11, 20]
-    actual = gathered(task_of(tuple(reserved)), {"reserved_loss"}, kind)[0]["reserved_loss"]
-    expected = [by_hand(client, reserved)[0] for client in CLIENTS]
-    np.testing.assert_allclose(actual, expected, rtol=1e-12)
-    assert len(set(actual.tolist())) == 3
-
-
-def test_only_what_is_needed_is_measured_and_charged():
-    task = task_of((2, 7, 11, 20))
-    for needs in (set(), {"label_counts"}):
-        reports, ledger = gathered(task, needs)
-        assert (reports, ledger.costs, ledger.traffic) == ({}, {}, {})
-    reports, ledger = gathered(task, {"label_counts", "reserved_loss"})
-    assert set(reports) == {"reserved_loss"}
-    assert ledger.costs == {"selection_samples": 3 * 4}  # three models, four samples each
-    assert ledger.traffic == {}
-
-
-def test_candidates_report_the_loss_on_a_batch_of_their_samples():
-    """Batches of two: client 2 has a single sample, and client 1 has three."""
-    task, ledger = task_of(), Ledger()
-    task = replace(task, settings=replace(task.settings, batch=2))
-    needs = NeedGatherer({"candidate_batch_loss"}, task)
-    pairs = [by_hand(GLOBAL, pair)[0] for pair in ([1, 2], [1, 9], [2, 9])]
-    seen = set()
-    for round in range(1, 20):
-        reports = needs.gather("before", [1, 2], ledger, weights=GLOBAL, round=round)
-        loss, single = reports["candidate_batch_loss"]
-        assert single == pytest.approx(by_hand(GLOBAL, [8])[0])
-        seen.add(int(np.argmin(np.abs(np.array(pairs) - loss))))
-        assert np.abs(np.array(pairs) - loss).min() < 1e-12
-    assert seen == {0, 1, 2}  # another batch in other rounds
-    assert ledger.costs == {"selection_samples": 19 * 3, "bytes_up": 19 * 2 * 4}

@@ -5,94 +5,57 @@ from __future__ import annotations
 import re
 
 import pytest
-import yaml
 
 from cohort.core.errors import UserError
 from cohort.pipeline.stages import targets
 from cohort.plan import load
 from cohort.plan.loading import RULES, misnamed_studies
 from cohort.plan.yaml_files import parse_override
+from tests.conftest import ROOT
 from tests.workflow.conftest import Project
 
 STUDY, STRATEGIES = "config/studies/tiny.yaml", "config/strategies.yaml"
-FIGURE = (
-    STUDY,
-    "columns: partition",
-    "columns: partitions",
-    "fig1 names 'partitions', which is not",
-)
-BROKEN = (STUDY, "title: Tiny", "title: [Tiny", "tiny.yaml, line")
+FIGURE = ("columns: partition", "columns: partitions", "fig1 names 'partitions', which is not")
+BROKEN = ("title: Tiny", "title: [Tiny", "tiny.yaml, line")
 LR = "lr: 0.05"
-EDITS = [
+IN_THE_STUDY = [
     *(FIGURE, BROKEN),
-    (
-        STUDY,
-        "clients: 10",
-        "clients: ten",
-        "tiny.yaml: settings.clients: 'ten' is not of type 'int",
-    ),
-    (STUDY, "clients: 10", "clients: '10'", "settings.clients: '10' is not of type 'integer'"),
-    (STUDY, LR, f"{LR}\n  learning_rate: 1", "an unknown key 'learning_rate'; did you mean 'lr'?"),
-    (STUDY, LR, f"{LR}\n  lr: 0.5", "tiny.yaml, line 9: key 'lr' stands twice in one mapping"),
-    (STUDY, LR, "lr: -0.05", "settings.lr: -0.05 is less than or equal to the minimum of 0"),
-    (STUDY, LR, "lr: 1:30", "line 8: YAML reads 1:30 to the base 60; write a plain number, or quo"),
-    (STUDY, LR, "lr: 1:30.5", "tiny.yaml, line 8: YAML reads 1:30.5 to the base 60"),
-    (STUDY, LR, f"{LR}\n  holdout: 0.99", "holdout: 0.99 is greater than the maximum of 0.9"),
-    (STUDY, LR, f"{LR}\n  participation: dropout-0", "share is 0, but must be above 0"),
-    (STUDY, LR, f"{LR}\n  participation: overselect-1", "factor is 1, but must be above 1"),
-    (STUDY, LR, f"{LR}\n  participation: deadline-0", "seconds is 0, but must be above 0"),
-    (STUDY, LR, f"{LR}\n  participation: deadline-9", "by simulated time: set client_devices"),
-    (STUDY, LR, f"{LR}\n  availability: markof-4-4", "'markof-4-4' is not known; did you mean 'ma"),
-    (STUDY, LR, f"{LR}\n  availability: diurnal-1.5", "share is 1.5, but must be below 1"),
-    (STUDY, LR, f"{LR}\n  availability: markov-1-4", "up is 1, but must be at least 2"),
-    (STUDY, LR, f"{LR}\n  availability: trace-phones", "trace-TABLE-CHECKSUM: CHECKSUM is missing"),
-    (STUDY, LR, f"{LR}\n  availability: trace-t-0", "there is no file my/availability/t.csv"),
-    (STUDY, LR, f"{LR}\n  schedule: cosine", "not the schedule 'cosine'"),
-    (STUDY, "rounds: 4", "rounds: 1000000000", "1000000000 is greater than the maximum of 1000000"),
-    (STUDY, "batch: 16", "batch: 1438", "batch is 1438, but digits has only 1437 training samples"),
-    (STUDY, "reserve: 60", "reserve: 400", "reserve is 400, but digits has only 360 test samples"),
-    (STUDY, "reserve: 60", "validation: 1437", "validation is 1437, but digits has only 1437 trai"),
-    (STUDY, "evaluate_every: 2", "evaluate_every: 1 until 10", "'1 until 10' does not match"),
-    (STUDY, "  cohort: 3\n", "", "experiments.one: no value for 'cohort'"),
-    (STUDY, "model: small-mlp", "model: mobilenet", "'mobilenet', which is not known (allowed: "),
-    (STUDY, "model: small-mlp", "model: resnet50", "not known; did you mean 'resnet20'?"),
-    (
-        STUDY,
-        "- fedentopt",
-        "- fedentop",
-        "'fedentop', which is not known; did you mean 'fedentopt'?",
-    ),
-    (
-        STUDY,
-        "- J2",
-        "- 16",
-        "axes.J[0]: 16 is not of type 'string' (local work per round: J4 is four",
-    ),
-    (STUDY, "- classes-2", "- dir-1e-300", "numbers in a name are written without an exponent"),
-    (STUDY, "- classes-2", "- classes-20", "a client cannot hold 20 classes where there are only"),
-    (
-        STUDY,
-        "- classes-2",
-        "- Dir(0.1)",
-        "'Dir(0.1)' is not known (allowed: classes-K, covering-K, dir-A",
-    ),
-    (
-        STUDY,
-        "  fig1:",
-        "  my fig:",
-        "figures: 'my fig' does not match '^[a-z][a-z0-9_]*$' (a name of",
-    ),
-    (STUDY, "columns: partition", "smoothing: 1", "average runs with partition iid and classes-2"),
-    (
-        STUDY,
-        "columns: strategy",
-        "columns: strategy\n    paper: TableI",
-        "no resources/paper_values",
-    ),
-    (STRATEGIES, "fedentopt:", "fed entopt:", "strategies.yaml: the file: 'fed entopt' does not"),
-    (STRATEGIES, "buffer: 0.5", "bufer: 0.5", "fedentopt.selector has an unknown key 'bufer'; did"),
-    (STRATEGIES, "buffer: 0.5", "buffer: 1.5", "1.5 is greater than or equal to the maximum of 1"),
-    (STRATEGIES, "buffer: 0.5", "buffer: 0.9", "leaves fewer than the 3 of a cohort"),
+    ("clients: 10", "clients: '10'", "settings.clients: '10' is not of type 'integer'"),
+    (LR, f"{LR}\n  learning_rate: 1", "an unknown key 'learning_rate'; did you mean 'lr'?"),
+    (LR, f"{LR}\n  lr: 0.5", "tiny.yaml, line 9: key 'lr' stands twice in one mapping"),
+    (LR, "lr: 1:30", "line 8: YAML reads 1:30 to the base 60; write a plain number, or quo"),
+    (LR, "lr: 1:30.5", "tiny.yaml, line 8: YAML reads 1:30.5 to the base 60"),
+    (LR, f"{LR}\n  holdout: 0.99", "holdout: 0.99 is greater than the maximum of 0.9"),
+    (LR, f"{LR}\n  participation: dropout-0", "share is 0, but must be above 0"),
+    (LR, f"{LR}\n  participation: overselect-1", "factor is 1, but must be above 1"),
+    (LR, f"{LR}\n  participation: deadline-0", "seconds is 0, but must be above 0"),
+    (LR, f"{LR}\n  participation: deadline-9", "by simulated time: set client_devices"),
+    (LR, f"{LR}\n  availability: markof-4-4", "'markof-4-4' is not known; did you mean 'ma"),
+    (LR, f"{LR}\n  availability: diurnal-1.5", "share is 1.5, but must be below 1"),
+    (LR, f"{LR}\n  availability: markov-1-4", "up is 1, but must be at least 2"),
+    (LR, f"{LR}\n  availability: trace-phones", "trace-TABLE-CHECKSUM: CHECKSUM is missing"),
+    (LR, f"{LR}\n  availability: trace-t-0", "there is no file my/availability/t.csv"),
+    ("rounds: 4", "rounds: 1000000000", "1000000000 is greater than the maximum of 1000000"),
+    ("reserve: 60", "reserve: 400", "reserve is 400, but digits has only 360 test samples"),
+    ("reserve: 60", "validation: 1437", "validation is 1437, but digits has only 1437 trai"),
+    ("evaluate_every: 2", "evaluate_every: 1 until 10", "'1 until 10' does not match"),
+    ("  cohort: 3\n", "", "experiments.one: no value for 'cohort'"),
+    ("model: small-mlp", "model: mobilenet", "'mobilenet', which is not known (allowed: "),
+    ("model: small-mlp", "model: resnet50", "not known; did you mean 'resnet20'?"),
+    ("- fedentopt", "- fedentop", "'fedentop', which is not known; did you mean 'fedentopt'?"),
+    ("- J2", "- 16", "axes.J[0]: 16 is not of type 'string' (local work per round: J4 is four"),
+    ("- classes-2", "- dir-1e-300", "numbers in a name are written without an exponent"),
+    ("columns: strategy", "columns: strategy\n    paper: TableI", "no resources/paper_values"),
+]
+IN_STRATEGIES = [
+    ("fedentopt:", "fed entopt:", "strategies.yaml: the file: 'fed entopt' does not"),
+    ("buffer: 0.5", "bufer: 0.5", "fedentopt.selector has an unknown key 'bufer'; did"),
+    ("buffer: 0.5", "buffer: 1.5", "1.5 is greater than or equal to the maximum of 1"),
+    ("buffer: 0.5", "buffer: 0.9", "leaves fewer than the 3 of a cohort"),
+]
+EDITS = [
+    *((STUDY, *edit) for edit in IN_THE_STUDY),
+    *((STRATEGIES, *edit) for edit in IN_STRATEGIES),
 ]
 LIST = ("scale=[full]", "scale: ['full'] is not of type 'string'")
 OVERRIDES = [
@@ -100,8 +63,6 @@ OVERRIDES = [
     ("studies=tinny", "studies is 'tinny', which is not known; did you mean 'tiny'?"),
     ("studies=[tiny,demo]", "studies[1] is 'demo', which is not known"),
     ("scale=ful", "scale is 'ful', which is not known; did you mean 'full'?"),
-    ("only=strategi=fedavg", "tiny has no label 'strategi'; did you mean 'strategy'?"),
-    ("only=strategy=fedentop", "matches no cell of tiny; did you mean 'fedentopt'?"),
     ("tiny", "--config tiny: must be KEY=VALUE; put studies and other arguments before --config"),
     ("checkpoint_seconds=.nan", "checkpoint_seconds: nan is not of type 'number'"),
     ("checkpoint_seconds=1:30", "valid YAML (YAML reads 1:30 to the base 60; write a"),
@@ -150,40 +111,33 @@ def test_snakemake_says_what_planning_says(fresh: Project):
     line."""
     override, sentence = LIST
     assert_one_sentence(fresh.snakemake("--config", override, fails=True), sentence, fresh)
-    for file, old, new, sentence in (FIGURE, BROKEN):
-        fresh.replace(file, old, new)
+    for old, new, sentence in (FIGURE, BROKEN):
+        fresh.replace(STUDY, old, new)
         assert_one_sentence(fresh.snakemake(fails=True), sentence, fresh)
 
 
-def test_a_study_whose_file_has_no_name_of_a_study(fresh: Project, monkeypatch: pytest.MonkeyPatch):
-    """Named, it is refused; not named, Snakemake says that it is left out."""
-    mine = fresh.root / "my/studies/My-Study.yaml"
+@pytest.mark.parametrize("name", ["My-Study", "index"])
+def test_a_study_whose_file_has_no_name_of_a_study(
+    fresh: Project, monkeypatch: pytest.MonkeyPatch, name: str
+):
+    """Named, it is refused; not named, Snakemake says that it is left out. (The page of the second
+    one would be the index.)"""
+    mine = fresh.root / f"my/studies/{name}.yaml"
     mine.parent.mkdir(parents=True)
     mine.write_text((fresh.root / STUDY).read_text())
     sentence = (
-        "my/studies/My-Study.yaml: no study is called 'My-Study': names are of small letters, "
-        "digits and _, begin with a letter, and are not that of a rule of the pipeline; rename it"
+        f"my/studies/{name}.yaml: no study is called '{name}': names are of small letters, digits "
+        "and _, begin with a letter, and are not that of a rule of the pipeline; rename it"
     )
     assert sentence in fresh.snakemake("-n")
     monkeypatch.chdir(fresh.root)
-    assert_one_sentence(mistaken("studies=My-Study"), sentence, fresh)
-    (mine.parent / ".My-Study.yaml~").touch()
-    assert list(misnamed_studies()) == ["My-Study"]
+    assert_one_sentence(mistaken(f"studies={name}"), sentence, fresh)
+    (mine.parent / f".{name}.yaml~").touch()
+    assert list(misnamed_studies()) == [name]
 
 
-def test_a_study_that_is_called_like_a_rule(fresh: Project, monkeypatch: pytest.MonkeyPatch):
-    """Its page would be the index."""
-    mine = fresh.root / "my/studies/index.yaml"
-    mine.parent.mkdir(parents=True)
-    mine.write_text((fresh.root / STUDY).read_text())
-    sentence = (
-        "my/studies/index.yaml: no study is called 'index': names are of small letters, digits and "
-        "_, begin with a letter, and are not that of a rule of the pipeline; rename it"
-    )
-    monkeypatch.chdir(fresh.root)
-    assert_one_sentence(mistaken("studies=index"), sentence, fresh)
-    rules = [*fresh.root.glob("rules/*.smk"), fresh.root / "Snakefile"]
-    text = "\n".join(file.read_text() for file in rules)
+def test_the_names_of_all_rules_are_taken():
+    text = "\n".join(file.read_text() for file in [*ROOT.glob("rules/*.smk"), ROOT / "Snakefile"])
     assert {"all", *re.findall(r"^ *rule (\w+):", text, re.MULTILINE)} == set(RULES)
 
 
@@ -197,19 +151,3 @@ def test_a_mistake_in_a_study_that_only_a_target_names(fresh: Project):
     )
     assert "Traceback" not in output and "Exception" not in output
     assert not (fresh.root / "results/logs").exists()
-
-
-def test_only_is_held_against_the_study_that_a_target_names(fresh: Project):
-    """The listed study has no such cells, which is no mistake unless they are asked for."""
-    study = fresh.study()
-    study["experiments"]["one"]["axes"]["strategy"] = ["skewed", "loss"]
-    (fresh.root / "config/studies/other.yaml").write_text(yaml.safe_dump(study))
-    assert fresh.planned("other", "--config", "only=strategy=skewed")["train"] == 2
-    output = fresh.snakemake("other", "--config", "only=strategy=skewd", fails=True)
-    assert_one_sentence(
-        output, "only strategy=skewd matches no cell of other; did you mean 'skewed'?", fresh
-    )
-    both = ("--config", "studies=[tiny,other]", "only=strategy=skewed")
-    assert fresh.planned(*both)["train"] == 2
-    output = fresh.snakemake("--config", "only=strategy=skewed", fails=True)
-    assert_one_sentence(output, "only strategy=skewed matches no cell of tiny", fresh)

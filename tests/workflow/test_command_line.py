@@ -75,12 +75,13 @@ def test_status_names_a_failed_cell_and_its_last_word(finished: Project):
     text = cohort(finished, "status")
     assert f"failed: {record.relative_to(finished.root)}" in text
     assert "error: OSError('no memory')" in text and "more: less results/logs" in text
-    page = finished.root / "results/full/partial/report/tiny.html"
-    assert "n = 1 of 2 runs (1 missing)" in page.read_text()
+    partial = finished.root / "results/full/partial"
+    assert (partial / "figures/tiny/fig2.pdf").exists()
+    assert "n = 1 of 2 runs (1 missing)" in (partial / "report/tiny.html").read_text()
     finished.replace("workflow/cohort/training/servers.py", "raise OSError('no memory')", "pass")
     finished.snakemake()
     assert counts(finished, "two") == {"done": 2}
-    assert not page.exists()
+    assert not partial.exists()
 
 
 def test_draw_shows_unfinished_cells_and_works_on_a_copied_tree(finished: Project, fresh: Project):
@@ -138,23 +139,6 @@ def test_a_diverged_cell_is_a_result(fresh: Project):
     assert record.header["status"] == "diverged" and len(record.history.cohorts) < 4
     assert "diverged" in (fresh.root / "results/full/report/tiny.html").read_text()
     assert "Nothing to be done" in fresh.snakemake()
-
-
-def test_prune_lists_and_deletes_what_no_study_names(finished: Project):
-    """Also a study that is not listed names cells, and other seeds may be asked for again."""
-    studies = finished.root / "config/studies"
-    (studies / "other.yaml").write_text((studies / "tiny.yaml").read_text())
-    study = finished.study()
-    study["experiments"]["two"]["settings"] = {"lr": 0.3}
-    finished.write(study)
-    assert "in 0 records" in cohort(finished, "prune")
-    (studies / "other.yaml").unlink()
-    listed = cohort(finished, "prune")
-    assert "in 2 records, shards and checkpoints could be deleted" in listed
-    assert len(finished.records()) == 6
-    cohort(finished, "prune", "--delete")
-    assert len(finished.records()) == 4
-    assert "in 0 records" in cohort(finished, "prune")
 
 
 def test_show_and_a_file_that_is_no_record(finished: Project):

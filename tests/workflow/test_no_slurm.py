@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.pipeline.test_slurm import program
 from tests.workflow.conftest import Project
 
 TOOLS = ("bash", "sh", "env", "git", "uname", "which", "touch")
@@ -27,11 +28,6 @@ def programs(tmp_path: Path) -> Path:
         if result := shutil.which(name):
             (folder / name).symlink_to(result)
     return folder
-
-
-def program(path: Path, *lines: str) -> None:
-    path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
-    path.chmod(0o755)
 
 
 def slurm(project: Project, programs: Path, *arguments: str) -> tuple[int, list[str]]:
@@ -55,8 +51,8 @@ def test_without_its_commands(fresh: Project, programs: Path):
 )
 def test_without_a_controller(fresh: Project, programs: Path, lines: list[str]):
     for name in ("sbatch", "scancel"):
-        program(programs / name, "touch submitted")
-    program(programs / "scontrol", *lines)
+        program(programs, name, "touch submitted")
+    program(programs, "scontrol", *lines)
     (programs / "sleep").symlink_to(shutil.which("sleep"))
     fresh.replace("workflow/cohort/pipeline/slurm.py", "SECONDS = 15", "SECONDS = 0.5")
     status, said = slurm(fresh, programs)

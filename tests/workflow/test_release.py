@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -79,17 +78,11 @@ def test_a_release_of_another_lab(clone: Project, exported_once: Project):
 
 
 def test_an_export_keeps_what_was_released_before(clone: Project, tmp_path: Path):
-    """Twice gives the same bytes; runs whose records are gone stay, those no study has leave."""
+    """Twice gives the same bytes; runs whose records are gone stay."""
     folder = clone.root / RELEASED
     before = {file.name: sha256(file) for file in folder.iterdir()}
     assert f"{RUNS} of {RUNS} runs, 0 of them new" in cohort(clone, "export", "tiny")
     assert {file.name: sha256(file) for file in folder.iterdir()} == before
-    study = clone.study()
-    study["experiments"]["two"]["settings"] = {"lr": 0.01}
-    clone.write(study)
-    assert f"{CELLS['one']} of {RUNS} runs" in (text := cohort(clone, "export", "tiny"))
-    assert text.endswith(f"; {CELLS['two']} dropped that tiny no longer has\n")
-    assert json.loads((folder / "manifest.json").read_text())["runs"] == CELLS["one"]
     shutil.rmtree(folder)
     assert "tiny has no finished run" in cohort(clone, "export", "tiny", fails=True)
     (tmp_path / "empty").mkdir()
@@ -113,7 +106,8 @@ def test_a_released_run_trained_again(exported: Project):
         write(path, record)
     near, far = (path.stem.rpartition("-")[2] for path in exported.records()[:2])
     text = cohort(exported, "verify", near)
-    assert "bits may differ: it was trained on another CPU" in text
+    assert "bits may differ: it was trained on another CPU, and now on " in text
+    assert "test_accuracy differs" in text and "the last bit" not in text
     assert text.endswith("the same within 5 points of every accuracy and 10% of every loss\n")
     text = cohort(exported, "verify", far, fails=True)
     assert "a second run ends elsewhere: test_accuracy" in text

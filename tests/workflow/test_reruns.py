@@ -27,16 +27,6 @@ def test_new_seed_trains_only_its_cells(finished: Project):
     assert finished.planned() == made | {"train": 4, "deal": 1}
 
 
-@pytest.mark.slow
-def test_deleted_record_trains_that_cell_and_redraws(finished: Project):
-    gone = finished.records()[0]
-    others = {path: path.stat().st_mtime_ns for path in finished.records()[1:]}
-    gone.unlink()
-    finished.snakemake()
-    assert gone.exists()
-    assert {path: path.stat().st_mtime_ns for path in finished.records() if path != gone} == others
-
-
 def test_deleted_record_is_missed_by_a_figures_own_target(finished: Project):
     next(path for path in finished.records() if "/classes-2/" in str(path)).unlink()
     assert finished.planned("tiny_fig1") == {"train": 1, "collect": 1, "draw": 1, "tiny_fig1": 1}

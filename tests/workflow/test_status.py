@@ -1,15 +1,13 @@
-"""What `cohort status` makes of cells that failed, however far they came, and what is drawn from the others."""
+"""What `cohort status` makes of cells that failed, however far they came."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from pathlib import Path
 
 import pytest
 
-from cohort.plan import load
 from tests.workflow.conftest import Project
 from tests.workflow.test_command_line import cohort, counts
 
@@ -49,29 +47,3 @@ def test_a_job_whose_node_died_before_the_cell_began(finished: Project):
     (finished.root / last).unlink()
     slurm_log(finished, record, 6, "host: node1\n", age=1)  # a job that is about to begin
     assert counts(finished, "two") == {"done": 1, "missing": 1}
-
-
-@pytest.mark.slow
-def test_a_driver_with_a_failing_cell_goes_on_and_draws_the_others(fresh: Project):
-    """Three seeds, of which one has broken shards. The page says what stands behind its figure."""
-    study = fresh.study()
-    study["experiments"] = {
-        "two": {"axes": study["experiments"]["two"]["axes"] | {"seed": [0, 1, 2]}}
-    }
-    study["figures"], study["tables"] = {"fig2": study["figures"]["fig2"]}, {}
-    fresh.write(study)
-    with contextlib.chdir(fresh.root):
-        cells = load().cells.values()
-    (shards,) = (cell.inputs["shards"] for cell in cells if cell.plain_settings()["seed"] == 1)
-    fresh.snakemake(shards)
-    (fresh.root / shards).write_bytes((fresh.root / shards).read_bytes()[:1000])
-    output = fresh.snakemake("--cores", "1", fails=True)
-    assert counts(fresh, "two") == {"done": 2, "failed": 1}
-    assert f"error: {shards} " in output and f"error: {shards} " in cohort(fresh, "status")
-    assert not (fresh.root / "results/full/figures").exists()
-    partial = fresh.root / "results/full/partial"
-    assert (partial / "figures/tiny/fig2.pdf").exists()
-    assert "n = 2 of 3 runs (1 missing)" in (partial / "report/tiny.html").read_text()
-    (fresh.root / shards).unlink()
-    fresh.snakemake()
-    assert not partial.exists() and (fresh.root / "results/full/figures/tiny/fig2.pdf").exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -40,12 +39,6 @@ def test_a_record_that_is_not_what_training_gives(finished: Project):
     assert "train_loss differs in 1 of 4 rounds, first in round 3, by at most 0.25\n" in text
     assert "the final weights differ\n" in text
     assert text.endswith("a second run is not the same, and nothing explains it")
-    made = json.loads(json.dumps(record.header["provenance"]))
-    made["devices"], made["sessions"][0]["device"] = ["another CPU"], "another CPU"
-    write(path, replace(record, header=record.header | {"provenance": made}))
-    text = cohort(finished, "verify", str(path.relative_to(finished.root)))
-    assert "bits may differ: it was trained on another CPU, and now on " in text
-    assert "train_loss differs" in text and "the last bit" not in text
 
 
 def test_histories_that_differ():

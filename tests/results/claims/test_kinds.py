@@ -82,6 +82,18 @@ CASES = [
     ("range", PARTITIONS | {"beyond": 1.5}, LEVEL, f"= {LEVEL_APART}, asked for more than 1.5"),
     ("range", NEVER | {"within": 5}, LEVEL, "✗ – apart, never (a) to never (a)"),
     ("best", PARTITIONS | {"among": ["a"]}, line(0.5, 0.5), "= 50.00 (a); 50.00 (b)"),
+    (
+        "best",
+        PARTITIONS | {"among": ["a"]},
+        line(0.5, 0.4, 0.6),
+        "✗ 60.00 (c); 50.00 (a); 40.00 (b)",
+    ),
+    (
+        "best",
+        PARTITIONS | {"among": ["a", "b"]},
+        line(0.4, 0.6, 0.5),
+        "60.00 (b); 50.00 (c); 40.00 (a)",
+    ),
     ("best", FIRST, CURVES, "10 (quick); 20 (slow); never (never)"),
     ("compare", SIDES, line(0.5, 0.5), "= 50.00 (a) = 50.00 (b)"),
     ("compare", LOSS, IID, "no value for iid"),
@@ -112,6 +124,7 @@ SLOW = [  # the others' values, each of two rounds; `times`, and the evidence
 ]
 SLOW_TO_BEST = [
     ((0.1, 0.2, 0.6, 0.7), 1.0, "", "reached by round 5, 1.7 times as late"),
+    ((0.1, 0.2, 0.6, 0.7), 1.7, "✗ ", "reached by round 5, 1.7 times as late"),
     ((0.1, 0.6, 0.6, 0.7), 1.0, "= ", "reached by round 3, 1 times as late"),
     ((0.59, 0.2, 0.2, 0.2), 1.0, "", "never reached"),
 ]

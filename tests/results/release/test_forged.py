@@ -149,6 +149,9 @@ RUN = [
     ("pool is not there", "run.history.pools = run.history.norms = cohorts"),
     ("test_accuracy has 0 rounds, not the 50", "del metrics['test_accuracy']"),
     ("train_loss do not ascend", "metrics['train_loss'].insert(0, (-48, 1.0))"),
+    ("train_loss do not ascend", "metrics['train_loss'].append((100, 1.0))"),
+    ("ascend within 1 to 100", "run.history.add_metrics(101, test_accuracy=0.5)"),
+    ("'x y' is not the name", "clients['x y'] = clients['size']"),
     ("train_loss has other rounds", "metrics['train_loss'].pop(3)"),
     ("cohort_entropy has other rounds", "del metrics['cohort_entropy']"),
     ("seconds is not there", "del cost['seconds']"),
@@ -157,6 +160,8 @@ RUN = [
     (r"this digest \(lr\)", "header['settings']['lr'] = 0.5"),
     ("settings of run .* cannot be read", "header['settings']['selector'] = ['random']"),
     (r"this digest \(model:small-mlp\)", "header['science']['model:small-mlp'] = 7"),
+    (r"this digest \(unheard_of\)", "header['settings']['unheard_of'] = 1"),
+    (r"this digest \(selector\)", "header['settings']['selector'] = {'name': 'loss'}"),
     ("'release' is a required", "header['restored'] = [{}]"),
     ("2 is not of type", "header['restored'] = [{'release': 'a', 'restored': 2}]"),
 ]

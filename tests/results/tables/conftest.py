@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 
 from cohort.results.series import write_metrics
+from cohort.results.tables.tabulate import tabulate
 
+Spec = dict[str, Any]
 NAN = float("nan")
 CELLS = [  # partition, strategy, seed, status, final accuracy
     ("dir-0.1", "fedavg", 0, "done", 0.50),
@@ -44,7 +46,7 @@ def metrics(frame: pd.DataFrame, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def spec() -> dict[str, Any]:
+def spec() -> Spec:
     """A table's spec with strategies as columns and partitions as rows."""
     orders = {"partition": ["iid", "dir-0.1", "roles-5"], "strategy": ["fedavg", "fedent_opt"]}
     look = {"orders": orders, "titles": {"strategy": {"fedavg": "Fed|Avg & co"}}}
@@ -52,3 +54,9 @@ def spec() -> dict[str, Any]:
         "study": "demo", "experiment": "main", "title": "100% & more", "caption": "As in Table I", "look": look,
         "metric": "test_accuracy", "at": "last", "rows": ["partition"], "columns": "strategy",
     }  # fmt: skip
+
+
+def written(spec: Spec, metrics: Path, ending: str = ".md") -> str:
+    output = metrics.parent / f"table{ending}"
+    tabulate(spec, metrics, [output])
+    return output.read_text(encoding="utf-8")

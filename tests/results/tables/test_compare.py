@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from cohort.results.series import write_metrics
-from cohort.results.tables.tabulate import tabulate
+from tests.results.tables.conftest import Spec, written
 
 PAPER = """\
 item,source,doubtful,partition,strategy,other,metric,at,round,value,sd
@@ -25,7 +25,6 @@ LINES = [
     "| dir-0.1 | 52.00 ± 2.83 (2)<br>[26.59, 77.41]<br>paper 53.50‡ ± 1.00 (-1.50)<br>cannot tell | 60.00 (n = 1 of 2)<br>paper 61.00 (-1.00) |",
     "| roles-5 | 10.00† (1) | – |",
 ]
-Spec = dict[str, Any]
 
 
 @pytest.fixture
@@ -34,12 +33,6 @@ def compared(spec: Spec, tmp_path: Path) -> Spec:
     (tmp_path / "paper.csv").write_text(PAPER)
     paper = {"paper": "TableI", "paper_values": str(tmp_path / "paper.csv")}
     return spec | paper | {"scale": "full"}
-
-
-def written(spec: Spec, metrics: Path, ending: str = ".md") -> str:
-    output = metrics.parent / f"table{ending}"
-    tabulate(spec, metrics, [output])
-    return output.read_text(encoding="utf-8")
 
 
 def test_strategies_are_columns_with_the_paper_in_each_cell(compared: Spec, metrics: Path) -> None:

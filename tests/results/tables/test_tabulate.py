@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -14,9 +13,9 @@ from cohort.core.errors import UserError
 from cohort.core.sealed_json import to_sealed_json
 from cohort.results.comparison import Comparison, Table
 from cohort.results.series import write_metrics
-from cohort.results.tables.tabulate import Layout, latex, tabulate
+from cohort.results.tables.tabulate import Layout, latex
+from tests.results.tables.conftest import Spec, written
 
-Spec = dict[str, Any]
 CLEAR = {"a": [0.80, 0.82, 0.84, 0.81, 0.83], "b": [0.60, 0.62, 0.64, 0.61, 0.63]}
 CSV = """\
 partition,strategy,metric,at,mean,sd,low,high,n,planned,finished,diverged,best
@@ -42,12 +41,6 @@ As in Table I
 
 {NOTES}
 """
-
-
-def written(spec: Spec, metrics: Path, ending: str) -> str:
-    output = metrics.parent / f"table{ending}"
-    tabulate(spec, metrics, [output])
-    return output.read_text(encoding="utf-8")
 
 
 def test_csv_holds_the_plain_numbers(spec: Spec, metrics: Path) -> None:

@@ -174,30 +174,6 @@ def test_the_mean_of_all_first_steps_is_a_step_on_the_mean_loss():
         assert (updates.weights[name][0] - updates.weights[name][1]).abs().max() > 1e-5
 
 
-@pytest.mark.parametrize(
-    ("sizes", "is_exact"),
-    [((8, 8, 8), True), ((3, 3, 3), True), ((8, 8, 3), False), ((12, 4, 4), False)],
-    ids=["equal", "equal, shorter than a batch", "unequal batches", "unequal shards"],
-)
-def test_a_round_of_one_step_is_sgd_on_the_union_of_equal_clients_batches(
-    sizes: tuple[int, ...], is_exact: bool
-):
-    """With ordinary batch normalization. Clients whose first batches differ in size have other
-    statistics, and those whose shards differ another weight in the average."""
-    task = task_of(J="J1", rounds=1, sizes=sizes)
-    network, samples = normalized_network().train(), task.train_samples
-    places = torch.cat(first_batches(task))
-    cross_entropy(network(samples.inputs(places)), samples.labels[places]).backward()
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter -= 0.05 * parameter.grad
-    result, expected = run(task).weights, network.state_dict()
-    distances = {name: (result[name] - expected[name]).abs().max() for name in expected}
-    assert (max(distances.values()) < 1e-10) == is_exact
-    if not is_exact:
-        assert distances["5.weight"] > 1e-4
-
-
 def test_later_steps_are_local_and_momentum_begins_anew():
     """They continue each client's first step by a plain loop of PyTorch's SGD."""
     task = task_of(J="J3", momentum=0.9, rounds=1, sizes=(8, 8))

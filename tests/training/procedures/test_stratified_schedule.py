@@ -96,18 +96,6 @@ def test_a_server_that_sees_masked_labels_makes_the_same_schedule():
         assert all(np.array_equal(*both) for both in zip(*map(astuple, epochs), strict=True))
 
 
-def test_every_sample_is_used_once_where_labels_are_balanced():
-    """With as many samples of each label, an epoch is one pass over all data."""
-    rng = np.random.default_rng(0)
-    labels = np.repeat(np.arange(5), 40)
-    data = client_data(labels, rng.integers(0, 7, 200), 7)
-    for epoch in (
-        schedule_single_samples(data, rng, chunk=5, retained=0.3),
-        schedule_batches(data, rng, batch=32, weighted=True),
-    ):
-        assert np.sort(epoch.samples).tolist() == list(range(200))
-
-
 def longest_by_brute_force(able: list[int], start: int) -> tuple[int, set[int]]:
     """The longest run from a place on, and the clients that can serve all of it."""
     runs = {}

@@ -85,10 +85,11 @@ def compare(
 
 @both_kinds
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda objective: objective.name)
-@pytest.mark.parametrize(("J", "batch"), [("J1", 4), ("J3", 1), ("J2e", 4)])
+@pytest.mark.parametrize(("J", "batch"), [("J1", 4), ("J9", 1), ("J3e", 4)])
 def test_every_objective_with_clients_of_unequal_size(
     kind: Kind, objective: Objective, J: str, batch: int
 ):
+    """Native code takes more than eight steps in several calls."""
     options = {"momentum": 0.9, "weight_decay": 0.01, "clip": 0.2}
     task = photo_task(objective=objective, J=J, batch=batch, **options)
     compare(kind, task, [10, 2, 7, 0, 4, 5])
@@ -99,22 +100,6 @@ def test_every_objective_with_clients_of_unequal_size(
 @pytest.mark.parametrize("augmentation", sorted(set(AUGMENTATIONS) - {"none"}))
 def test_augmentation(kind: Kind, augmentation: str, batch: int):
     compare(kind, photo_task(augmentation=augmentation, batch=batch), [10, 2, 7])
-
-
-@both_kinds
-def test_parts_of_a_clients_work(kind: Kind):
-    """Probes take the first steps, stragglers stop early, quotas leave samples out, and SCAFFOLD
-    corrects each step."""
-    task = photo_task(momentum=0.5)
-    moves = {name: 0.1 * tensor for name, tensor in task.initial_weights().items()}
-    for changes in (
-        {"end": 1},
-        {"begin": 1, "end": 3},
-        {"samples": np.array([5, 1, 9, 2, 7, 30])},
-        {"samples": np.array([], dtype=np.int64)},
-        {"correction": lambda: moves},
-    ):
-        compare(kind, task, [3, 9], **changes)
 
 
 @both_kinds

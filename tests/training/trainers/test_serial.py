@@ -11,7 +11,7 @@ from torch import nn
 
 from cohort.training.evaluation import fingerprint
 from cohort.training.task import Task
-from cohort.training.trainers.serial import PlainSGD, SerialTrainer
+from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import LocalWork, Updates, Weights
 from tests.training import small_task as small
 from tests.training.small_task import seeded, small_settings, small_task
@@ -91,23 +91,3 @@ def test_batches_depend_on_round_client_and_seed():
     assert all(base != batches(11, J="J1e", **change) for change in others)
     assert list(chain(*batches(11, J="J1e", in_order=True))) == list(range(11))
     assert batches(0, J="J3") == []
-
-
-@pytest.mark.parametrize("momentum", [0, 0.9])
-@pytest.mark.parametrize("weight_decay", [0, 1e-3])
-def test_plain_sgd_matches_pytorch(momentum: float, weight_decay: float):
-    generator = torch.Generator().manual_seed(1)
-    mine, theirs = (torch.nn.Linear(5, 3, dtype=torch.float64) for _ in range(2))
-    theirs.load_state_dict(mine.state_dict())
-    optimizers = (
-        PlainSGD(mine.parameters(), 0.1, momentum, weight_decay),
-        torch.optim.SGD(theirs.parameters(), 0.1, momentum, weight_decay=weight_decay),
-    )
-    for _ in range(5):
-        inputs = torch.randn(7, 5, generator=generator, dtype=torch.float64)
-        for model, optimizer in zip((mine, theirs), optimizers, strict=True):
-            optimizer.zero_grad()
-            model(inputs).square().mean().backward()
-            optimizer.step()
-        both = list(mine.parameters()), list(theirs.parameters())
-        torch.testing.assert_close(*both, rtol=1e-14, atol=1e-15)
