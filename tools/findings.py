@@ -103,11 +103,11 @@ def _text(metric: Metric, value: float, interval: tuple[float, float] | None = N
 def _claim_parts(claim: JudgedClaim) -> Iterator[Part]:
     yield set(), {"verdict": claim.measured}
     for comparison in claim.comparisons:
-        evidence = comparison.sides["ours"]
-        names = {value for point in comparison.points for value in point.labels.values()}
-        quantities = {"shown": evidence.shown}
-        if evidence.difference:
-            quantities["difference"] = evidence.difference.text
+        evidence = comparison["sides"]["ours"]
+        names = {value for point in comparison["points"] for value in point["labels"].values()}
+        quantities = {"shown": evidence["shown"]}
+        if evidence["difference"]:
+            quantities["difference"] = evidence["difference"]["text"]
         yield names, quantities
 
 

@@ -153,13 +153,12 @@ def test_every_comparison_is_written_with_its_numbers(judge: Judge) -> None:
     judged.write_judged(spec(cells, ORDER), ["claims.json"])
     (result,) = judged.read_judged("claims.json")
     (comparison,) = result.comparisons
-    ours, paper = comparison.sides["ours"], comparison.sides["paper"]
-    assert result.measured == ours.verdict == "leans towards held" and paper.verdict == "held"
-    assert ours.difference == judged.Difference(
-        "above 0 in 3 of 3 seeds", "+10.67", "+8.72", "+12.61"
-    )
-    assert (comparison.points[0].name, comparison.points[0].experiment) == ("a", "main")
-    assert comparison.points[0].labels == {"partition": "a", "J": "J4", "strategy": "fedavg"}
-    assert ours.numbers[0] == judged.Numbers("52.00", "2.00", "47.03", "56.97", n=3, planned=3)
-    means = [numbers.mean for numbers in (ours.numbers[1], *paper.numbers)]
+    ours, paper = comparison["sides"]["ours"], comparison["sides"]["paper"]
+    assert result.measured == ours["verdict"] == "leans towards held"
+    assert paper["verdict"] == "held"
+    assert ours["difference"]["text"] == "+10.67, +8.72 to +12.61, above 0 in 3 of 3 seeds"
+    labels = {"partition": "a", "J": "J4", "strategy": "fedavg"}
+    assert comparison["points"][0] == {"name": "a", "experiment": "main", "labels": labels}
+    assert list(ours["numbers"][0].values()) == ["52.00", "2.00", "47.03", "56.97", 3, 3]
+    means = [numbers["mean"] for numbers in (ours["numbers"][1], *paper["numbers"])]
     assert means == ["62.67", "50.00", "60.00"]

@@ -372,13 +372,13 @@ def _claim(claim: judged.JudgedClaim, quotes: Spec) -> dict[str, Any]:
         f"{claim.diverged} runs diverged and count with the worst value.": claim.diverged,
         f"Doubtful: {claim.doubtful}.": claim.doubtful,
     }
-    parts = [part for comparison in claim.comparisons for part in comparison.sides.values()]
+    parts = [part for comparison in claim.comparisons for part in comparison["sides"].values()]
     return {
         "judged": claim,
         "quotes": quotes,
         "verdicts": verdicts,
         "notes": [note for note, is_needed in notes.items() if is_needed],
-        "has_numbers": any(numbers.mean for part in parts for numbers in part.numbers),
+        "has_numbers": any(numbers["mean"] for part in parts for numbers in part["numbers"]),
     }
 
 
