@@ -68,11 +68,12 @@ class Comparison:
         points = {point.labels[label]: point for point in self.points}
         if missing := [value for value in values if value not in points]:
             shared = set.intersection(*(set(point.labels.items()) for point in self.points))
-            rest = ", ".join(f"{name} {value}" for name, value in sorted(shared) if name != label)
-            raise UserError(
-                f"{self.points[0].experiment} has no cell with {label} {missing[0]}"
-                f"{f' and {rest}' if rest else ''}; say in given which are meant"
-            )
+            labels = {label: missing[0]} | {
+                name: it for name, it in sorted(shared) if name != label
+            }
+            cell = " and ".join(f"{name} {value}" for name, value in labels.items())
+            lacks = f"{self.points[0].experiment} has no cell with {cell}"
+            raise UserError(f"{lacks}; say in given which are meant")
         return replace(self, points=[points[value] for value in values])
 
 
@@ -86,46 +87,34 @@ class Matrix:
         self._axes: dict[str, dict[str, list[str]]] = {}
         self._points: dict[str, list[Point]] = {}
         for experiment, (axes, cells) in experiments.items():
-            names = [axis for axis in axes if axis != "seed"]
-            by_labels: defaultdict[tuple[str, ...], list[Given]] = defaultdict(list)
+            texts = {axis: list(map(series.label_text, axes[axis])) for axis in axes}
+            texts.pop("seed", None)
+            seeds: defaultdict[tuple[str, ...], list[Given]] = defaultdict(list)
             for cell in cells:
-                by_labels[tuple(series.label_text(cell.get(axis)) for axis in names)].append(cell)
-            self._axes[experiment] = {
-                axis: list(map(series.label_text, axes[axis])) for axis in names
-            }
-            self._points[experiment] = [
-                Point(
-                    experiment,
-                    dict(zip(names, labels, strict=True)),
-                    called=[],
-                    seeds=len(seeds),
-                    rounds=seeds[-1].get("rounds", 0),
-                )
-                for labels, seeds in by_labels.items()
-            ]
+                seeds[tuple(series.label_text(cell.get(axis)) for axis in texts)].append(cell)
+            self._axes[experiment], self._points[experiment] = texts, []
+            for values, runs in seeds.items():
+                labels, rounds = dict(zip(texts, values, strict=True)), runs[-1].get("rounds", 0)
+                point = Point(experiment, labels, [], seeds=len(runs), rounds=rounds)
+                self._points[experiment].append(point)
 
     def sweeps(self, experiment: str, given: Given, along: str) -> list[Comparison]:
         """The cells along a label in the order of its axis: one comparison for each combination of
         the other labels but those that vary together with it, such as rounds paired with J."""
         points = self._select(experiment, given)
         order = self._axis(experiment, along, "along is").index
-        values = _count_distinct([along], points)
-        apart = [
-            label
-            for label in self._axes[experiment]
-            if _count_distinct([along, label], points) > values
-        ]
+        count = _count_distinct([along], points)
+        axes = self._axes[experiment]
+        apart = [label for label in axes if _count_distinct([along, label], points) > count]
         sweeps: defaultdict[tuple[str, ...], list[Point]] = defaultdict(list)
         for point in points:
             sweeps[_values(apart, point)].append(replace(point, called=[along]))
         names = _fewest_labels(apart, [sweep[0] for sweep in sweeps.values()])
-        return [
-            Comparison(
-                sorted(sweep, key=lambda point: order(point.labels[along])),
-                dict(zip(names, _values(names, sweep[0]), strict=True)),
-            )
-            for sweep in sweeps.values()
-        ]
+        comparisons = []
+        for sweep in sweeps.values():
+            ordered = sorted(sweep, key=lambda point: order(point.labels[along]))
+            comparisons.append(Comparison(ordered, {name: sweep[0].labels[name] for name in names}))
+        return comparisons
 
     def points(self, experiment: str, given: Given) -> list[Point]:
         """One point per combination of values in `given`; UserError if they leave a choice."""
@@ -162,8 +151,7 @@ class Matrix:
         return texts
 
     def _select(self, experiment: str, given: Given) -> list[Point]:
-        self._axes_of(experiment)
-        points = self._points[experiment]
+        points = self._points[self._known(experiment)]
         for label, value in given.items():
             values = value if isinstance(value, list) else [value]
             texts = self.check_values(experiment, label, values, "given")
@@ -173,15 +161,14 @@ class Matrix:
             raise UserError(f"{experiment} has no cell with {labels}")
         return points
 
-    def _axes_of(self, experiment: str) -> dict[str, list[str]]:
+    def _known(self, experiment: str) -> str:
         if experiment not in self._axes:
-            raise UserError(
-                f"experiment is '{experiment}', which is not known{suggest(experiment, self._axes)}"
-            )
-        return self._axes[experiment]
+            near = suggest(experiment, self._axes)
+            raise UserError(f"experiment is '{experiment}', which is not known{near}")
+        return experiment
 
     def _axis(self, experiment: str, label: str, where: str) -> list[str]:
-        axes = self._axes_of(experiment)
+        axes = self._axes[self._known(experiment)]
         if label not in axes:
             raise UserError(
                 f"{where} '{label}', which is not an axis of {experiment}{suggest(label, axes)}"
