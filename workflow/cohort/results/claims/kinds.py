@@ -20,7 +20,7 @@ AT = "at"
 PAIR = {"type": "array", "minItems": 2, "maxItems": 2, "uniqueItems": True}
 PAIRS_HELP = "pairs of its values: the first one's metric minus the second's"
 LABELS: dict[str, Any] = {"type": "object", "minProperties": 1}
-CHAIN = {"anyOf": [LABELS, {"type": "array", "items": LABELS, "minItems": 2}]}
+CHAIN: dict[str, Any] = {"type": "array", "items": LABELS, "minItems": 2}
 QUANTITY = {
     "type": "object",
     "properties": {
@@ -415,54 +415,30 @@ class WiderGap(base.ClaimAlong):
     between: list[Any] = parameter(
         minItems=2, uniqueItems=True, help="its values: the first minus each of the others"
     )
-    larger: dict[str, Any] | None = parameter(
-        None, minProperties=1, help="labels with a larger difference; at for rounds, such as 41-100"
+    grows: list[list[dict[str, Any]]] = parameter(
+        items=CHAIN, minItems=1, help="lists of labels, from one to the next of which it grows"
     )
-    than: dict[str, Any] | None = parameter(None, minProperties=1, help="than with these labels")
-    grows: list[Any] | None = parameter(
-        None, items=CHAIN, minItems=1, help="instead: labels, from one to the next, or such lists"
-    )
-
-    def check(self) -> None:
-        named = [labels is not None for labels in (self.larger, self.than, self.grows)]
-        if named not in ([True, True, False], [False, False, True]):
-            raise UserError(
-                "it needs larger and than, the labels of two differences, or else grows, a list of "
-                "labels in whose order the difference grows"
-            )
-        for chain in self.chains():
-            is_chain = isinstance(chain, list) and len(chain) > 1
-            if not is_chain or not all(isinstance(labels, dict) for labels in chain):
-                raise UserError("grows needs the labels of at least two settings, or lists of them")
-
-    def chains(self) -> list[list[dict[str, Any]]]:
-        """Lists of labels; from each entry of a list to the next the difference grows."""
-        if self.grows is None:
-            return [[self.than or {}, self.larger or {}]]
-        return self.grows if isinstance(self.grows[0], list) else [self.grows]
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """Comparisons of four points: the pair of values with larger labels, then the pair with
         smaller ones, for settings that agree in all other labels."""
         first, *others = self.checked(matrix, self.between, "between")
-        steps = [step for chain in self.chains() for step in pairwise(chain)]
+        steps = [step for chain in self.grows for step in pairwise(chain)]
         comparisons = []
         for other, (than, larger) in product(others, steps):
             label = {self.along: other} if len(others) > 1 else {}
-            more, less = (
+            sides = [
                 self._pairs(matrix, [first, other], labels, {*larger, *than})
                 for labels in (larger, than)
-            )
+            ]
             step = [
-                Comparison([*pair.points, *smaller.points], label | pair.name)
-                for pair, smaller in product(more, less)
-                if pair.name == smaller.name
+                Comparison([*more.points, *less.points], label | more.name)
+                for more, less in product(*sides)
+                if more.name == less.name
             ]
             if not step:
-                raise UserError(
-                    "two settings have no other label in common, so that nothing can be compared; "
-                    "say more in given"
-                )
+                why = "two settings have no other label in common, so that nothing can be compared"
+                raise UserError(f"{why}; say more in given")
             comparisons += step
         return comparisons
 
