@@ -71,10 +71,10 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Judge:
         (ORDER, "held", "a, b: 50.00 < 60.00"),
         (ORDER | {"paper": ""}, "no value", ""),
         # curves fill in
-        (ORDER | {"paper": "Fig2", "at": "max"}, "not held", "a, b: ✗ 55.00 > 30.00"),
-        (ORDER | {"paper": "Fig4, Fig1", "at": 95}, "held", "a, b: 20.00 < 30.00"),
-        (ORDER | {"paper": "Fig2", "at": "first 0.3"}, "not held", "a, b: ✗ 100 > 90"),
-        (ORDER | {"paper": "Fig2", "at": "first 0.5"}, "held", "a, b: 100 < never"),
+        (ORDER | {"paper": "Fig2/4", "at": "max"}, "not held", "a, b: ✗ 55.00 > 30.00"),
+        (ORDER | {"paper": "Fig2/4, Fig1", "at": 95}, "held", "a, b: 20.00 < 30.00"),
+        (ORDER | {"paper": "Fig2/4", "at": "first 0.3"}, "not held", "a, b: ✗ 100 > 90"),
+        (ORDER | {"paper": "Fig2/4", "at": "first 0.5"}, "held", "a, b: 100 < never"),
         # the paper has two of three values: an order is judged without the third, a pair is not
         (ORDER | {"values": ["a", "c", "b"]}, "held", "a, b: 50.00 < 60.00; no value for c"),
         (BEST, "held", "60.00 (b); 50.00 (a); no value for c"),
@@ -130,7 +130,7 @@ def test_runs_without_a_verdict(
 
 def test_the_papers_round_does_not_scale(judge: Judge) -> None:
     """At a tenth of the rounds our runs are compared in round 10, the paper's in round 100."""
-    result = judge(ORDER | {"paper": "Fig2", "at": 100}, made={"share": 0.1})
+    result = judge(ORDER | {"paper": "Fig2/4", "at": 100}, made={"share": 0.1})
     assert (result.at, result.measured_evidence) == (10, FEW)
     assert result.paper_evidence == "a, b: ✗ 55.00 > 25.00"
 

@@ -31,21 +31,12 @@ def rows_of(study: str) -> list[list[Row]]:
     return [list(csv.DictReader(file.open())) if file.exists() else [] for file in files]
 
 
-def is_of(item: str, name: str) -> bool:
-    """Whether a row's item, such as `Fig3/5/6/7` or `Fig9-12`, contains this one."""
-    word, numbers = re.fullmatch(r"([A-Za-z]*)(.*)", name).groups()  # type: ignore[union-attr]
-    listed = [f"{word}{number}" for number in numbers.split("/")]
-    if span := re.fullmatch(r"([0-9]+)-([0-9]+)", numbers):
-        listed = [f"{word}{number}" for number in range(int(span[1]), int(span[2]) + 1)]
-    return item in (name, *listed)
-
-
 def fitting(rows: Sequence[Row], items: str, metric: str, labels: Row) -> list[Row]:
     """The rows of these items whose labels contradict none of a point's, of the best source."""
     fits = []
     for row in rows:
         stated = {label: text for label, text in row.items() if text and label not in FIXED}
-        is_asked = any(is_of(item.strip(), row["item"]) for item in items.split(","))
+        is_asked = row["item"] in items.split(", ")
         is_free = all(labels.get(label, "–") in ("–", text) for label, text in stated.items())
         if row["metric"] == metric and is_asked and is_free:
             fits.append(row)

@@ -154,7 +154,7 @@ def test_differences_seed_by_seed(tmp_path: Path) -> None:
     (tmp_path / "paper.csv").write_text(GAINS)
     orders = {"model": ["small", "large"], "strategy": ["without", "with"]}
     spec: Spec = {"look": {"orders": orders, "titles": {}}, "metric": "test_accuracy", "at": "last"}
-    spec |= {"rows": ["strategy"], "columns": "model", "minus": {"strategy": {"with": "without"}}}
+    spec |= {"rows": ["strategy"], "columns": "model", "minus": {"with": "without"}}
     assert written(spec, file, ".csv").splitlines() == [
         "strategy,model,metric,at,mean,sd,low,high,n,planned,finished,diverged,best",
         "with,small,test_accuracy_gain,last,-0.1,0.2828427125,-2.641240947,2.441240947,2,2,2,1,0",

@@ -69,7 +69,7 @@ def checked_facets(
         check_at(measure.at, end or sys.maxsize, "runs shown here")
     _check_paper(item, spec, axes, cells, study)
     if isinstance(item, Table):
-        return [tuple(item.minus or ())]
+        return [tuple(item.named())]
     if not isinstance(item, drawing.Kind):
         return [item.shown()]
     return [item.panels(), item.facets()[len(item.panels()) :]]

@@ -272,17 +272,15 @@ def values_by_client(metrics: DataFrame, metric: str) -> DataFrame:
     )
 
 
-def subtract_partners(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> DataFrame:
-    """Subtract the value of its partner, which has the same seed and all other labels in common,
-    from that of each cell whose label value `minus` names (`{strategy: {loss: fedavg}}`), NaN
-    without a partner; drop the other cells."""
-    ((label, bases),) = minus.items()
-    others = [name for name in label_columns(cells) if name != label]
+def subtract_partners(cells: DataFrame, minus: Mapping[str, str]) -> DataFrame:
+    """Subtract the value of its partner, the run of another strategy with all other labels in
+    common, from that of each cell whose strategy `minus` names (`{loss: fedavg}`), NaN without a
+    partner; drop the other cells."""
+    others = [name for name in label_columns(cells) if name != "strategy"]
     ends = {"value": "base", "diverged": "base_diverged", "finished": "base_finished"}
-    partners = cells.rename(columns=ends | {label: "partner"})
+    partners = cells.rename(columns=ends | {"strategy": "partner"})
     partners = partners[["partner", *others, *ends.values()]]
-    chosen = cells[cells[label].isin(list(bases))]
-    chosen = chosen.assign(partner=chosen[label].map(bases))
+    chosen = cells.assign(partner=cells["strategy"].map(minus)).dropna(subset="partner")
     joined = chosen.merge(partners, on=["partner", *others], how="left", validate="many_to_one")
     return joined.assign(
         value=joined["value"] - joined["base"],
