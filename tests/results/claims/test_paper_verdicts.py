@@ -97,11 +97,8 @@ def beyond(claim: Mapping[str, Any], points: Sequence[Any], values: list[float],
         if kind == "order":
             way_sign = 1 if claim["way"] == "falls" else -1
             return min(way_sign * (first - second) for first, second in pairwise(numbers))
-        apart, (low, high) = (
-            max(numbers) - min(numbers),
-            claim.get("between", (-math.inf, math.inf)),
-        )
-        limits = [min(numbers) - low + 1e-9, high - max(numbers) + 1e-9]
+        apart, low = max(numbers) - min(numbers), claim.get("above", -math.inf)
+        limits = [min(numbers) - low, claim.get("below", math.inf) - max(numbers)]
         limits += [claim["within"] - apart + 1e-9] if "within" in claim else []
         return min(limits + ([apart - claim["beyond"]] if "beyond" in claim else []))
     if len(have) < len(points):

@@ -53,7 +53,6 @@ def test_fields_of_kinds(kind: type, fields: dict[str, object], is_valid: bool) 
         (Bars, {"x": "J", "metric": "test_loss", "order": "number"}, "bars over x: J are in the study's order; leave order out"),
         (Lines, {"metric": "test_accuracy", "also": ["test_loss"], "x": "J", "errors": True}, "leave errors out"),
         (Curves, {"metric": "test_loss", "buckets": 10, "smoothing": 3}, "smoothing and buckets cannot be combined"),
-        (Scatter, {"metric": "size", "x": "size"}, "choose another x"),
         (Scatter, {"metric": "size", "x": "loss", "also": ["test_loss"]}, "leave out also"),
         (Shards, {"also": ["test_loss"]}, "leave out also and hue"),
         (Shards, {"hue": "J"}, "leave out also and hue"),

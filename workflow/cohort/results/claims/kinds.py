@@ -110,9 +110,9 @@ class Order(base.ClaimAlong):
 
 @dataclass(frozen=True, kw_only=True)
 class Range(base.ClaimAlong):
-    """The metric is above a number, below one, or in the range `between`; or its values along a
-    label lie at most `within`, or more than `beyond`, apart. It is so for each combination of the
-    other labels, without `along` for each setting."""
+    """The metric is above a number, below one, or both; or its values along a label lie at most
+    `within`, or more than `beyond`, apart. It is so for each combination of the other labels,
+    without `along` for each setting."""
 
     name: ClassVar[str] = "range"
     fewest = 2
@@ -120,22 +120,19 @@ class Range(base.ClaimAlong):
     along: str = parameter("", help="the label whose values are judged together")
     above: float | None = parameter(None, help="what it is above, in the unit as shown")
     below: float | None = parameter(None, help="what it is below")
-    between: list[float] | None = parameter(None, minItems=2, maxItems=2, help="its two limits")
     within: float | None = parameter(None, minimum=0, help="how far its values may lie apart")
     beyond: float | None = parameter(None, minimum=0, help="how far apart two of its values lie")
     every: Literal["runs"] | None = parameter(None, help="runs: each run, not the typical one")
 
     def check(self) -> None:
         apart = [limit for limit in (self.within, self.beyond) if limit is not None]
-        if self.above is None and self.below is None and not self.between and not apart:
+        if self.above is None and self.below is None and not apart:
             raise UserError(
-                "it needs the range that the sentence names: above, below or between (44 to 45 %), "
-                "or within or beyond (how far apart)"
+                "it needs the range that the sentence names: above or below, or within or beyond "
+                "(how far apart)"
             )
         if apart and not self.along:
             raise UserError("within and beyond need along, the label whose values lie apart")
-        if self.between and self.between[0] >= self.between[1]:
-            raise UserError(f"between is {self.between}, a range that ends before it begins")
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         if self.along:
@@ -145,8 +142,7 @@ class Range(base.ClaimAlong):
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """Clauses that are all true if each value is strictly above and below the bounds, each two
-        are within `within`, some two are apart by more than `beyond`, and each value is in the
-        range `between`, as far as these are given."""
+        are within `within`, and some two are apart by more than `beyond`, if these are given."""
         clauses: list[list[Number]] = []
         pairs = list(permutations(values, 2))
         if self.above is not None:
@@ -157,10 +153,6 @@ class Range(base.ClaimAlong):
             clauses += [[above(self.within, high - low, -TIE)] for high, low in pairs]
         if self.beyond is not None:
             clauses += [[above(high, low, self.beyond) for high, low in pairs]]
-        if self.between:
-            low, high = self.between
-            clauses += [[above(value, low, -TIE)] for value in values]
-            clauses += [[above(high, value, -TIE)] for value in values]
         return clauses
 
     def is_about_every_run(self) -> bool:
@@ -174,7 +166,6 @@ class Range(base.ClaimAlong):
         text = f"{self.number(high - low)} apart, {first} to {last}" if self.along else first
         for value, bound in ((low, self.above), (high, self.below)):
             text += "" if bound is None else f" {relation(value, bound)} {bound:g}"
-        text += f", asked for {' to '.join(map(self.number, self.between))}" if self.between else ""
         return text + (f", asked for more than {self.beyond:g}" if self.beyond is not None else "")
 
 
