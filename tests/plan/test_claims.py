@@ -121,7 +121,11 @@ UNLIKE = "test_accuracy (at last) cannot be compared with"
         (COMPARE, {"above": [{"given": ONE, "metric": "test_loss"}]}, f"{UNLIKE} test_loss (at la"),
         (COMPARE, {"above": [{"given": ONE, "at": "first 0.2"}]}, f"{UNLIKE} test_accuracy (at fi"),
         (GAP, {"between": ["J4", "J5"]}, "between names J J5, which is not on the axis of main"),
-        (GAP, {"than": {"partition": "classes-3"}}, "main has no cell with J J8 and dataset digit"),
+        (
+            GAP,
+            {"grows": [[{"partition": "classes-3"}, {"partition": "iid"}]]},
+            "main has no cell with J J8 and dataset digit",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused(

@@ -75,9 +75,9 @@ class Evidence:
     them in relation; `text` says all. Where a value is missing there are only the numbers.
 
     `numbers` has for each point its value, or the `mean`, `sd` and interval (`low`, `high`) of its
-    runs, as text, and how many there are (`n`) of those `planned`. `difference` says, as `text` too,
-    by how much the comparison exceeds what its claim asks (`mean`, between the bounds `low` and
-    `high`) and in how many `seeds`; a claim about every run has only these.
+    runs, as text, and how many there are (`n`) of those `planned`. `difference` says by how much
+    the comparison exceeds what its claim asks (`mean`, between the bounds `low` and `high`) and in
+    how many `seeds`, and all in one `text`; a claim about every run has only the seeds.
     """
 
     numbers: list[dict[str, Any]]
@@ -95,8 +95,8 @@ class JudgedClaim:
     evidence as text and comparison by comparison.
 
     A comparison has a `name` that tells it from the claim's others, its `points` with the name, the
-    experiment and the labels of each, and `sides`: the Evidence as plain data, by the paper's values
-    (`paper`) and by our runs (`ours`).
+    experiment and the labels of each, and `sides`: the Evidence as plain data, by the paper's
+    values (`paper`) and by our runs (`ours`).
     """
 
     claim: str
@@ -200,13 +200,11 @@ def _judged_claim(
         label = comparison_name(comparison, names)
         compared.append({"name": label, "points": points, "sides": sides})
     once, _ = _values_once(scaled, measured, names)
+    said = {key: getattr(scaled, key) for key in ("says", "where", "metric", "at")}
     return JudgedClaim(
         claim=name,
-        says=claim.says,
-        where=claim.where,
         kind=claim.name,
-        metric=claim.metric,
-        at=scaled.at,
+        **said,
         measured=runs.verdict,
         measured_evidence=runs.evidence,
         paper=papers.verdict,
