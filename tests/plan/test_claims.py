@@ -83,14 +83,6 @@ def test_cells_that_a_scale_leaves_out_are_still_compared(planned: Callable[...,
     assert len(claims_spec(plan, "study")["claims"]["one"]["comparisons"]) == 4
 
 
-@pytest.mark.parametrize(("scale", "at"), [("full", 60), ("reduced", 12), ("smoke", 3)])
-def test_a_round_scales_with_the_rounds(planned: Callable[..., Plan], scale: str, at: int) -> None:
-    plan = planned(ORDER | {"at": 60}, config={"scale": scale})
-    claim = claims_spec(plan, "study")["claims"]["one"]
-    assert claim["at"] == claim["comparisons"][0]["points"][0]["at"] == 60
-    assert round(60 * claim["rounds"]["main"]) == at
-
-
 UNLIKE = "test_accuracy (at last) cannot be compared with"
 
 

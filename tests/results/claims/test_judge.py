@@ -42,7 +42,7 @@ def spec(
     write_metrics("main.parquet", frame(cells).assign(generated=generated, share=share), {})
     made = claim(**entry)
     comparisons = list(map(asdict, made.planned_comparisons(matrix(main=CELLS))))
-    planned = entry | {"rounds": {"main": share}, "comparisons": comparisons}
+    planned = entry | {"comparisons": comparisons}
     spec = {"study": "demo", "scale": "full", "titles": {}, "metrics": {"main": "main.parquet"}}
     return spec | {"claims": {"one": planned}}
 
@@ -129,9 +129,9 @@ def test_runs_without_a_verdict(
 
 
 def test_the_papers_round_does_not_scale(judge: Judge) -> None:
-    """At a tenth of the rounds our runs are compared in round 10, the paper's in round 100."""
+    """At a tenth of the rounds our runs are compared in their round 10, the paper's in round 100."""
     result = judge(ORDER | {"paper": "Fig2/4", "at": 100}, made={"share": 0.1})
-    assert (result.at, result.measured_evidence) == (10, FEW)
+    assert (result.at, result.measured_evidence) == (100, FEW)
     assert result.paper_evidence == "a, b: ✗ 55.00 > 25.00"
 
 

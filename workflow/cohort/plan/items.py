@@ -116,12 +116,9 @@ def checked_titles(
 
 
 def resolved_claims(
-    claims: Values, matrices: Mapping[str, FullScale], shares: Mapping[str, float], study: str
+    claims: Values, matrices: Mapping[str, FullScale], study: str
 ) -> dict[str, Values]:
-    """Check each claim; add its comparisons and the shares of rounds of its experiments.
-
-    `shares` is, by experiment, the fraction of its rounds that this scale trains.
-    """
+    """Check each claim, and add its comparisons."""
     matrix = Matrix(matrices if claims else {})
     resolved = {}
     for name, spec in claims.items():
@@ -138,11 +135,7 @@ def resolved_claims(
                 fits = f"fits what is compared ({claim.metric}, at {claim.at})"
                 why = f"no value of it in {files} {fits}; compare their labels"
                 raise UserError(f"paper is '{claim.paper}', but {why}")
-        experiments = dict.fromkeys([claim.experiment, *(point.experiment for point in points)])
-        resolved[name] = spec | {
-            "rounds": {name: shares[name] for name in experiments},
-            "comparisons": [dataclasses.asdict(comparison) for comparison in comparisons],
-        }
+        resolved[name] = spec | {"comparisons": list(map(dataclasses.asdict, comparisons))}
     return resolved
 
 

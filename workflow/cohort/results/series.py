@@ -315,14 +315,6 @@ def rounds_of(at: int | str, share: float = 1.0) -> tuple[int, int] | None:
     return min(before + 1, end), end
 
 
-def scaled_at(at: int | str, share: float) -> int | str:
-    """The `at` for a run that trains a share of its rounds: `21-30` becomes `3-3` for a tenth."""
-    rounds = rounds_of(at, share)
-    if rounds is None:
-        return at
-    return rounds[1] if str(at).isdigit() else f"{rounds[0]}-{rounds[1]}"
-
-
 def at_in_words(at: int | str) -> str:
     """`at` in words, for the notes of tables."""
     first, _, last = str(at).partition("-")

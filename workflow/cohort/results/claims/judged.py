@@ -92,7 +92,7 @@ class Evidence:
 @dataclass(frozen=True, kw_only=True)
 class JudgedClaim:
     """A claim with its verdicts by our runs (`measured`) and by the paper's own values, and the
-    evidence as text and comparison by comparison.
+    evidence as text and comparison by comparison. Rounds are those of the full scale.
 
     A comparison has a `name` that tells it from the claim's others, its `points` with the name, the
     experiment and the labels of each, and `sides`: the Evidence as plain data, by the paper's
@@ -176,16 +176,14 @@ def _judged_claim(
     name: str, entry: Mapping[str, Any], spec: Mapping[str, Any], read: Metrics
 ) -> JudgedClaim:
     names = Names(titles=dict(spec.get("titles", {})))
-    claim, shares = CLAIMS[entry["kind"]].from_spec(entry), entry["rounds"]
-    scaled = replace(claim, at=series.scaled_at(claim.at, shares[claim.experiment]))
+    claim = CLAIMS[entry["kind"]].from_spec(entry)
     comparisons = from_json(list[Comparison], entry["comparisons"])
     points = [point for comparison in comparisons for point in comparison.points]
     printed = with_values(comparisons, values.paper_values(points, spec["study"], claim.paper))
-    planned = [_at_scale(comparison, shares) for comparison in comparisons]
-    measured = with_values(planned, values.measured_values(points, read))
+    measured = with_values(comparisons, values.measured_values(points, read))
     papers = judge_paper(claim, printed, names)
     is_judged = spec["scale"] == series.FULL or not spec.get("reproduces", True)
-    runs = judge_runs(scaled, measured, names, is_judged=is_judged)
+    runs = judge_runs(claim, measured, names, is_judged=is_judged)
     frames = (read(point.experiment, point.metric) for point in points)
     if any(series.is_generated(frame) for frame in frames if frame is not None):
         papers = runs = Judgment("no verdict", [], "generated stand-in data")
@@ -193,14 +191,14 @@ def _judged_claim(
     compared = []
     for comparison, paper, ours in zip_longest(comparisons, papers.comparisons, runs.comparisons):
         points = [
-            {"name": scaled.name_of(it, names), "experiment": it.experiment, "labels": it.labels}
+            {"name": claim.name_of(it, names), "experiment": it.experiment, "labels": it.labels}
             for it in comparison.points
         ]
         sides = {"paper": asdict(paper), "ours": asdict(ours)} if ours else {}
         label = comparison_name(comparison, names)
         compared.append({"name": label, "points": points, "sides": sides})
-    once, _ = _values_once(scaled, measured, names)
-    said = {key: getattr(scaled, key) for key in ("says", "where", "metric", "at")}
+    once, _ = _values_once(claim, measured, names)
+    said = {key: getattr(claim, key) for key in ("says", "where", "metric", "at")}
     return JudgedClaim(
         claim=name,
         kind=claim.name,
@@ -223,16 +221,6 @@ def with_values(comparisons: Sequence[Comparison], every: Sequence[Value]) -> li
     """Pair each comparison with the values of its points; `every` holds all of them in order."""
     rest = iter(every)
     return [(comparison, list(islice(rest, len(comparison.points)))) for comparison in comparisons]
-
-
-def _at_scale(comparison: Comparison, shares: Mapping[str, float]) -> Comparison:
-    """The comparison for runs that train shares of their rounds, given by experiment."""
-    points = []
-    for point in comparison.points:
-        share = shares[point.experiment]
-        at, rounds = series.scaled_at(point.at, share), round(point.rounds * share)
-        points.append(replace(point, at=at, rounds=rounds))
-    return replace(comparison, points=points)
 
 
 def judge_runs(
