@@ -27,9 +27,8 @@ COSTS = ("seconds", "bytes_up", "bytes_down", "client_steps")
 ACCURACY = "test_accuracy"
 COSTS_TO_BASELINE = {"simulated_seconds": "seconds_to_fedavg", "bytes_down": "bytes_down_to_fedavg"}
 
-NOTHING = {"metric": [None], "round": [None], "client": [None], "label": [None]}
-EMPTY = pd.DataFrame(NOTHING | {"value": [float("nan")]})
 POSITIONS = ("round", "client", "label")
+EMPTY = pd.DataFrame({key: [None] for key in ("metric", *POSITIONS)} | {"value": [float("nan")]})
 TYPES = {"metric": "string", **dict.fromkeys(POSITIONS, "Int64"), "value": "float64"}
 Arrays = dict[str, np.ndarray]
 Values = tuple[str, Any, dict[str, Any]]

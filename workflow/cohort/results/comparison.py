@@ -138,11 +138,7 @@ class Leaderboard(Item):
         return statistics.values_left_out(self.without)
 
     def measures(self) -> list[Measure]:
-        left_out = self.named()
-        return [
-            Measure(metric=metric, at=at, labels=(STRATEGY,), over_settings=True, left_out=left_out)
-            for metric, at in metrics_with_at(self.metric, self.at, self.also)
-        ]
+        return measures_of(self, labels=(STRATEGY,), over_settings=True, left_out=self.named())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,11 +179,7 @@ class Table(Item):
         return {STRATEGY: [*self.minus, *self.minus.values()]} if self.minus else {}
 
     def measures(self) -> list[Measure]:
-        labels = self.facets()
-        return [
-            Measure(metric=metric, at=at, labels=labels, paper=self.paper, minus=self.minus)
-            for metric, at in metrics_with_at(self.metric, self.at, self.also)
-        ]
+        return measures_of(self, labels=self.facets(), paper=self.paper, minus=self.minus)
 
     def check(self) -> None:
         is_by_client = CLIENT in self.rows
@@ -200,10 +192,11 @@ class Table(Item):
             raise UserError("minus needs the strategy among the rows, or as the columns")
 
 
-def metrics_with_at(metric: str, at: int | str, also: list[str] | None) -> list[tuple[str, Any]]:
-    """Pairs of a metric, `metric` and those of `also`, and its own `at` or the first one's."""
-    further = [text.partition(" ")[::2] for text in also or []]
-    return [(metric, at), *((name, own_at or at) for name, own_at in further)]
+def measures_of(table: Table | Leaderboard, **fields: Any) -> list[Measure]:
+    """The measures of a table: its metric and those of `also`, at rounds of their own or its."""
+    further = [text.partition(" ")[::2] for text in table.also or []]
+    pairs = [(table.metric, table.at), *((metric, at or table.at) for metric, at in further)]
+    return [Measure(metric=metric, at=at, **fields) for metric, at in pairs]
 
 
 def check_measures(measures: Sequence[Measure], available: Sequence[str]) -> None:

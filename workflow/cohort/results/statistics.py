@@ -385,9 +385,8 @@ def ordered_scores(runs: DataFrame, label: str, names: Names, better: str) -> Sc
     """The scores of the values of a label, which stand for strategies, in the study's order; `runs`
     are those of `runs_by_setting`."""
     order = names.ordered(label, runs[label])
-    table = runs[["setting", "seed", "value"]].assign(strategy=runs[label])
-    rank = table["strategy"].map(order.index)
-    return Scores.of(table.iloc[rank.argsort(kind="stable")], better)
+    table = runs.assign(strategy=runs[label], rank=runs[label].map(order.index))
+    return Scores.of(table.sort_values("rank", kind="stable"), better)
 
 
 def interquartile_means(scores: Scores) -> dict[str, Estimate]:
