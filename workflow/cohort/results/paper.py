@@ -74,8 +74,8 @@ def read_paper(file: str | Path, items: str, metric: str) -> list[PaperValue]:
 
 
 def read_papers(files: Sequence[Path], items: str, metric: str) -> list[list[PaperValue]]:
-    """The values of each file as by `read_paper`, for files that hold the items together; some of
-    the files may be missing."""
+    """As `read_paper`, the values of each of the files that together hold the items; some of these
+    files may be missing."""
     opened, where = list(map(_open, files)), " or ".join(map(str, files))
     if not any(opened):
         raise UserError(

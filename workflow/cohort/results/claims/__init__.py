@@ -1,5 +1,4 @@
-"""The kinds of claims a study can make. Planning imports this package, so its modules load pandas
-lazily."""
+"""The kinds of claims of a study. Planning imports these modules, so they load pandas lazily."""
 
 from cohort.core.components import Catalog
 from cohort.results.claims import kinds

@@ -64,7 +64,7 @@ class Comparison:
 
     def at(self, label: str, values: Sequence[str]) -> Self:
         """A comparison of only the points with these values of a label, in this order; UserError
-        if there is none."""
+        for a value without a point."""
         points = {point.labels[label]: point for point in self.points}
         if missing := [value for value in values if value not in points]:
             shared = set.intersection(*(set(point.labels.items()) for point in self.points))
@@ -243,8 +243,7 @@ class Claim(Component):
         return [f"{begin}-{begin + self.buckets - 1}" for begin in begins]
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """The comparisons to make, their points without metric and `at`. Raise UserError if the
-        study has no such cells."""
+        """The comparisons to make, points without metric and `at`; UserError without such cells."""
         raise NotImplementedError
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:

@@ -82,8 +82,7 @@ class Best(base.ClaimAlong):
 
 @dataclass(frozen=True, kw_only=True)
 class Order(base.ClaimAlong):
-    """The metric falls (or rises) from each value of `along` to the next, for each combination of
-    the other labels."""
+    """For each combination of the other labels the metric falls (or rises) from value to value."""
 
     name: ClassVar[str] = "order"
     fewest = 2

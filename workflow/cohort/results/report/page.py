@@ -128,8 +128,7 @@ class StudyRuns:
         return [cell for cell in self.cells.values() if "settings" in cell]
 
     def anchor(self, experiment: str, labels: Mapping[str, str]) -> str:
-        """The page anchor of the group with these label values; empty if none of its runs is
-        done."""
+        """The anchor of the group with these label values; empty if none of its runs is done."""
         cells = self.experiments.get(experiment, [])
         names = tuple(name for name in labels if cells and name in cells[0]["labels"])
         if (experiment, names) not in self._anchors:
@@ -302,8 +301,7 @@ def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
 
 
 def shown_table(item: Spec) -> dict[str, Any]:
-    """Read an item's table from the JSON file that `tabulate` writes; lay its rows that have runs
-    out for the page."""
+    """Read a table from the JSON file that `tabulate` writes; lay its rows with runs out."""
     layout = lay_out_table(item, Comparison.read(with_suffix(item["files"], ".json")))
     rows = [line for line in layout.lines if any(map(HAS_RUNS, line[1]))]
     if left_out := len(layout.lines) - len(rows):

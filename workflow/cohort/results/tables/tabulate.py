@@ -121,8 +121,7 @@ class Layout:
         return f"Everywhere: {', '.join(self.constants)}." if self.constants else ""
 
     def condensed(self) -> Layout:
-        """Without rows and columns that have no number, and with what all rows share as
-        constants."""
+        """Without rows and columns that have no number; what all rows share are constants."""
         rows = [line for line in self.lines if not all(entry.is_empty for entry in line[1])]
         words, entries = zip(*rows, strict=True) if rows else ((), ())
         columns = zip(*entries, strict=True)
