@@ -416,12 +416,11 @@ def _filled_columns(part: pa.Table | None) -> dict[str, np.ndarray]:
     if part is None:
         return columns
     for name in part.column_names:
-        gaps, values = part[name].null_count, part[name].to_numpy()
+        gaps, values, first = part[name].null_count, part[name].to_numpy(), COUNTED.get(name)
         if 0 < gaps < len(part):
             raise ValueError(f"{name} lacks values")
-        if name in COUNTED:
-            if values.tolist() != list(range(COUNTED[name], len(part) + COUNTED[name])):
-                raise ValueError(f"the rows are not sorted by {name}")
-        elif name != "digest" and not gaps:
+        if first is not None and values.tolist() != list(range(first, len(part) + first)):
+            raise ValueError(f"the rows are not sorted by {name}")
+        if name != "digest" and first is None and not gaps:
             columns[name] = values
     return columns
