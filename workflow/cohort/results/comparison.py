@@ -384,16 +384,16 @@ def _with_contrasts(results: Sequence[Result]) -> list[Result]:
     setting is all labels that are not part of a strategy, as `selector.alpha` is."""
 
     def setting(result: Result) -> Key:
-        apart = {name: value for name, value in result.labels.items() if "." not in name}
-        return tuple((apart | {STRATEGY: ""}).values())
+        labels = result.labels.items()
+        return tuple(value for name, value in labels if name != STRATEGY and "." not in name)
 
     bases = {setting(it): it.values for it in results if it.labels.get(STRATEGY) == BASELINE}
     compared = []
     for result in results:
         is_base = result.labels.get(STRATEGY, BASELINE) == BASELINE
-        base = {} if is_base else bases.get(setting(result), {})
-        contrast = paired_differences(result.values, base)
-        compared.append(replace(result, against=contrast if contrast.n else None))
+        contrast = paired_differences(result.values, bases.get(setting(result), {}))
+        against = contrast if contrast.n and not is_base else None
+        compared.append(replace(result, against=against))
     return compared
 
 

@@ -261,10 +261,6 @@ class Claim(Component):
         """The sample for testing a difference, an array with an entry for each seed, against 0."""
         return statistics.Sample.of(difference)
 
-    def is_about_every_run(self) -> bool:
-        """Whether each single run must bear the claim out, not the mean over seeds."""
-        return False
-
     def has_enough(self, points: Sequence[Point]) -> bool:
         """Whether a comparison can be judged on these points only, if the others have no value."""
         return 0 < self.fewest <= len(points)

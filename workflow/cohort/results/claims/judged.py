@@ -241,7 +241,7 @@ def judge_runs(
     for (comparison, _), (rows, _) in zip(valued, paired, strict=True):
         own = claim.clauses(comparison, list(rows))
         clauses.append([list(map(claim.contrast, clause)) for clause in own])
-    decided = decide(clauses, every_run=claim.is_about_every_run())
+    decided = decide(clauses, every_run=getattr(claim, "every", None) == "runs")
     evidence = [
         _evidence(claim, comparison, shared, names, *decision)
         for (comparison, _), (_, shared), decision in zip(valued, paired, decided, strict=True)
@@ -353,7 +353,7 @@ def _evidence(
 
 def _difference(claim: Claim, contrast: Sample, *bounds: float) -> dict[str, str]:
     """The `difference` of an Evidence."""
-    if claim.is_about_every_run():
+    if getattr(claim, "every", None) == "runs":
         seeds = f"in {contrast.above} of {contrast.n} runs"
         return {"seeds": seeds, "mean": "", "low": "", "high": "", "text": seeds}
     texts = []

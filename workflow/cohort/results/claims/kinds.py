@@ -121,7 +121,9 @@ class Range(base.ClaimAlong):
     below: float | None = parameter(None, help="what it is below")
     within: float | None = parameter(None, minimum=0, help="how far its values may lie apart")
     beyond: float | None = parameter(None, minimum=0, help="how far apart two of its values lie")
-    every: Literal["runs"] | None = parameter(None, help="runs: each run, not the typical one")
+    every: Literal["runs"] | None = parameter(
+        None, help="runs: each single run must bear it out, not the typical one"
+    )
 
     def check(self) -> None:
         apart = [limit for limit in (self.within, self.beyond) if limit is not None]
@@ -153,9 +155,6 @@ class Range(base.ClaimAlong):
         if self.beyond is not None:
             clauses += [[above(high, low, self.beyond) for high, low in pairs]]
         return clauses
-
-    def is_about_every_run(self) -> bool:
-        return self.every == "runs"
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         low, high = min(values), max(values)

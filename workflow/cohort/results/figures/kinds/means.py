@@ -47,10 +47,6 @@ BARS: dict[str, Any] = {"saturation": 1, "width": GROUP, "gap": 0.06, "linewidth
 PAPER_TICK = "#000000"  # visible over bars of any color
 PAPER_POINT: dict[str, Any] = {"linestyle": "none", "marker": "D", "markersize": 4}
 PAPER_POINT |= {"markerfacecolor": "none", "markeredgewidth": 0.8}
-STATUS_NOTES = {
-    "unfinished": "unfinished runs included",
-    "diverged": f"{theme.CROSS}: a run diverged",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +59,6 @@ class Curves(Averaging):
 
     name: ClassVar[str] = "curves"
     mark = "curve"
-    status_notes: ClassVar[Mapping[str, str]] = STATUS_NOTES
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_STEP], help="what is drawn")
     also: list[str] | None = further([*BY_ROUND, *BY_STEP])
@@ -320,7 +315,6 @@ class Bars(ValuePerRun):
     """
 
     name: ClassVar[str] = "bars"
-    status_notes: ClassVar[Mapping[str, str]] = STATUS_NOTES
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT, *BY_CLASS], help="what is drawn")
     also: list[str] | None = further([*BY_ROUND, *BY_CLIENT, *BY_CLASS])
@@ -463,7 +457,6 @@ class Lines(ValuePerRun):
 
     name: ClassVar[str] = "lines"
     mark = "point"
-    status_notes: ClassVar[Mapping[str, str]] = STATUS_NOTES
 
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
     log: bool = parameter(False, help="whether the y axis is logarithmic")
