@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from cohort.core.errors import UserError
 from cohort.results.claims import judged
 from cohort.results.claims.judged import JudgedClaim, judged_claims
 from cohort.results.series import write_metrics
@@ -19,8 +18,6 @@ Fig1,printed,,a,J4,fedavg,,,test_accuracy,last,,0.5,
 Fig1,authors' log,,a,J4,fedavg,,,test_accuracy,last,,0.1,
 Fig1,authors' log,the row is shifted,b,J4,fedavg,,,test_accuracy,last,,0.6,
 Fig1,printed,,a,J4,fedavg,,,test_accuracy,,,0.9,
-Fig3,printed,,a,J4,fedavg,,one,test_accuracy,last,,0.5,
-Fig3,printed,,a,J4,fedavg,,two,test_accuracy,last,,0.6,
 """
 LOG = "Fig2/4,authors' log,,{0},J4,fedavg,,,test_accuracy,{1},{1},{2},\n".format
 CURVES = LOG("a", 10, 0.2) + LOG("a", 100, 0.55)
@@ -87,18 +84,6 @@ def test_the_papers_own_values(
     result = judge(entry)
     assert (result.paper, result.paper_evidence) == (verdict, evidence)
     assert result.doubtful == ("the row is shifted" if entry["paper"] == "Fig1" else "")
-
-
-@pytest.mark.parametrize(
-    ("item", "sentence"),
-    [
-        ("Fig3", r"two values for partition a, J J4, strategy fedavg: 0\.5 .* and 0\.6"),
-        ("Fig5", "'Fig5', which is not in .*demo.csv or .*demo_curves.csv; did you mean"),
-    ],
-)
-def test_items_that_fit_twice_or_are_unknown(judge: Judge, item: str, sentence: str) -> None:
-    with pytest.raises(UserError, match=sentence):
-        judge(ORDER | {"paper": item})
 
 
 FEW = "a, b: 50.00 < 60.00; 1 seed in common, at least 3 are needed"

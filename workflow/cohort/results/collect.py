@@ -248,10 +248,9 @@ def round_metrics(history: History) -> dict[str, list[tuple[int, float]]]:
 
 
 def client_metrics(history: History, label_counts: np.ndarray) -> Arrays:
-    """Metrics by client: the diversity of its labels and, if any client was probed, the mean norm
-    of its probes, NaN without any."""
-    held, entropies = (label_counts > 0).sum(axis=1), entropy_bits(label_counts)
-    metrics = {"classes_held": held, "label_entropy": entropies}
+    """Metrics by client: how many classes it holds and, if any client was probed, the mean norm of
+    its probes, NaN without any."""
+    metrics: Arrays = {"classes_held": (label_counts > 0).sum(axis=1)}
     if history.pools:
         pools, norms = np.concatenate(history.pools), np.concatenate(history.norms)
         metrics["probe_norm"] = _group_means(norms, pools, len(label_counts))

@@ -283,12 +283,9 @@ class Claim(Component):
         return f"{value:.{digits}f}"
 
     def name_of(self, point: Point, names: Names) -> str:
-        """The name of a point that no other point of its comparison has."""
-        return point_name(point, names) or self.default_name(point, names)
-
-    def default_name(self, point: Point, names: Names) -> str:
-        """The name of a point that no label distinguishes: that of its strategy."""
-        return names.value("strategy", point.labels["strategy"])
+        """The name of a point that no other point of its comparison has: by the labels that
+        distinguish it, or else by its strategy."""
+        return point_name(point, names) or names.value("strategy", point.labels["strategy"])
 
     def placed(self, point: Point, value: float, names: Names) -> str:
         """A value as text, followed by the place of its point in parentheses."""
@@ -299,7 +296,7 @@ class Claim(Component):
         metric = point.metric.replace("_", " ") if point.metric != self.metric else ""
         at = "" if self.buckets or str(point.at) == str(self.at) else str(point.at)
         parts = filter(None, [point_name(point, names), metric, at])
-        return ", ".join(parts) or self.default_name(point, names)
+        return ", ".join(parts) or self.name_of(point, names)
 
     def sign(self) -> int:
         """The sign of a difference between two compared values of which the first is better."""
@@ -337,7 +334,7 @@ class ClaimAlong(Claim):
         is_said = not self.along or self.along in point.called
         own = "" if is_said else self.value_name(point, names)
         parts = filter(None, [own, point_name(point, names)])
-        return ", ".join(parts) or self.default_name(point, names)
+        return ", ".join(parts) or super().name_of(point, names)
 
     def value_name(self, point: Point, names: Names) -> str:
         """The short name of a point's value of the label."""

@@ -296,9 +296,8 @@ class Compare(base.Claim):
             Comparison([subject, point], way=way) for subject in subjects for way, point in others
         ]
 
-    def default_name(self, point: Point, names: Names) -> str:
-        """The name of a point that no label distinguishes: that of its experiment."""
-        return point.experiment.replace("_", " ")
+    def name_of(self, point: Point, names: Names) -> str:
+        return base.point_name(point, names) or point.experiment.replace("_", " ")
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """One clause: the first value is above (or below) the second by more than the margin."""
