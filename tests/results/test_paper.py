@@ -143,7 +143,7 @@ fedentopt | TableII-derived | dataset=cifar10 model=lenet5 partition=dir-0.1 str
 fedentopt | TableIV | dataset=pathmnist-224 model=efficientnet-b3 strategy=scaffold | last-10 | 0.8852 | 0.0002
 aml | Fig3 | dataset=cifar100 model=aml-lenet partition=iid J=J4e strategy=fedavg source=printed | last | 0.4492 |
 aml | Fig13 | strategy=diversity selector.alpha=0.5 partition=sampled-1-50 source=printed | max | 0.426 |
-aml | Fig7 | partition=sampled-50-51 J=J16e | last | 0.3367 |
+aml | Fig3/5/6/7 | partition=sampled-50-51 J=J16e | last | 0.3367 |
 peco | TableII | dataset=cifar10-unit model=lenet5 partition=dir-0.1-overlap0.2x2 strategy=peco | 41-50 | 0.76 |
 ucb | Table:results | strategy=ucb | 10 | 0.53 |
 stratify | TableI | dataset=mnist model=lenet5 partition=classes-1 strategy=fedavg | max | 0.1871 |

@@ -68,10 +68,8 @@ class Comparison:
         points = {point.labels[label]: point for point in self.points}
         if missing := [value for value in values if value not in points]:
             shared = set.intersection(*(set(point.labels.items()) for point in self.points))
-            labels = {label: missing[0]} | {
-                name: it for name, it in sorted(shared) if name != label
-            }
-            cell = " and ".join(f"{name} {value}" for name, value in labels.items())
+            rest = ", ".join(f"{name} {value}" for name, value in sorted(shared) if name != label)
+            cell = " and ".join(filter(None, [f"{label} {missing[0]}", rest]))
             lacks = f"{self.points[0].experiment} has no cell with {cell}"
             raise UserError(f"{lacks}; say in given which are meant")
         return replace(self, points=[points[value] for value in values])
