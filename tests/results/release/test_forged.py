@@ -80,16 +80,6 @@ def begin(tables: Tables, name: str, key: str, first: Any) -> None:
     tables[name] = table.set_column(table.column_names.index(key), key, values)
 
 
-def bomb(folder: Path, manifest: dict[str, Any]) -> None:
-    """Ten million rounds in some kB."""
-    rows = np.zeros(10**7, np.int64)
-    digests = pa.DictionaryArray.from_arrays(rows.astype(np.int32), ["k000000000000"])
-    table = pa.table({"digest": digests, "round": rows, "value": rows.astype(float)})
-    file = folder / "curves.parquet"
-    parquet.write_table(table, file, compression="zstd")
-    manifest["files"][file.name] = {"rows": len(rows), "sha256": sha256(file)}
-
-
 def forge(folder: Path, runs: list[Record], what: str, change: str) -> None:
     """Write a release of these runs, with a change of the first run, of all, of the tables, or of
     the manifest."""
@@ -187,7 +177,6 @@ MANIFEST = [
     ("curves.parquet has .* rows", "manifest['files']['curves.parquet']['rows'] = 1"),
     ("'../x.parquet' was unexpected", "manifest['files']['../x.parquet'] = {}"),
     ("'cite' is a required", "del manifest['cite']"),
-    ("would take 240 MB", "bomb(folder, manifest)"),
 ]
 FORGERIES = [
     (sentence, what, change)
