@@ -17,7 +17,8 @@ from cohort.plan.matrix import Values
 from cohort.results.claims.judged import JudgedClaim
 from cohort.results.comparison import Comparison
 from cohort.results.names import METRICS
-from cohort.results.tables.tabulate import SHARE, rank_text, rounded
+from cohort.results.statistics import Standing
+from cohort.results.tables.tabulate import SHARE, rank_interval, rounded
 from tools.study import compared_table, judged, released
 
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
@@ -64,6 +65,11 @@ def _value_at(reference: str, parts: Iterable[Part]) -> str:
     if len(shown) != 1:
         raise ValueError(f"{reference} names {len(shown)} values: {shown[:5]}")
     return shown[0][quantity]
+
+
+def rank_text(standing: Standing) -> str:
+    """A rank with its interval as text: `3 [1, 6]`."""
+    return f"{standing.rank.value:.0f} {rank_interval(standing)}".rstrip()
 
 
 def _table_parts(comparison: Comparison) -> Iterator[Part]:

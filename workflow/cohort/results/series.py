@@ -74,11 +74,6 @@ def write_metrics(
     write_sealed(Path(file).with_suffix(".json"), header)
 
 
-def read_metrics(file: str | Path) -> DataFrame:
-    """Read the metrics in a Parquet file. Raise UserError if it is missing or damaged."""
-    return pd.read_parquet(_verified_bytes(Path(file)))
-
-
 def read_experiment(file: str | Path) -> dict[str, Any]:
     """Read the JSON file beside a metrics file. Raise UserError if it is missing or damaged."""
     return read_sealed(file, KIND, FIX)
@@ -161,8 +156,9 @@ def count_runs(metrics: DataFrame) -> RunCounts:
 
 def read_metric(file: str | Path, *metrics: str) -> DataFrame:
     """Read the rows of these metrics, in a fixed order, with labels as text and the number of
-    `classes` of each cell. A cell without any of them keeps one other row: it is planned."""
-    everything = read_metrics(file)
+    `classes` of each cell. A cell without any of them keeps one other row: it is planned. Raise
+    UserError if the Parquet file is missing or damaged."""
+    everything = pd.read_parquet(_verified_bytes(Path(file)))
     wanted, digests = everything["metric"].isin(metrics), everything["digest"]
     lacking = ~digests.isin(digests[wanted]) & ~digests.duplicated()
     order = ["digest", "metric", "round", "client"]

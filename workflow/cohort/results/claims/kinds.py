@@ -353,20 +353,17 @@ class Average(Gain):
         """One comparison per pair: the points of its two values in each setting."""
         comparisons = []
         for pair in [self.checked(matrix, pair, "pairs") for pair in self.pairs]:
-            points, settings = [], 0
+            points: list[Point] = []
             for sweep in self.sweeps(matrix):
                 if set(pair) <= {point.labels[self.along] for point in sweep.points}:
-                    settings += 1
                     points += [
                         replace(point, called=[*sweep.name, self.along])
                         for point in sweep.at(self.along, pair).points
                     ]
-            if settings < FEWEST_SETTINGS:
-                raise UserError(
-                    f"pairs names {' and '.join(pair)}, which {settings} settings have together; "
-                    f"an average takes at least {FEWEST_SETTINGS}, so judge them one by one (kind "
-                    "gain)"
-                )
+            if (settings := len(points) // 2) < FEWEST_SETTINGS:
+                both = f"pairs names {' and '.join(pair)}, which {settings} settings have together"
+                hint = "so judge them one by one (kind gain)"
+                raise UserError(f"{both}; an average takes at least {FEWEST_SETTINGS}, {hint}")
             comparisons.append(Comparison(points))
         return comparisons
 

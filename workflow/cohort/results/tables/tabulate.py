@@ -410,11 +410,6 @@ def rank_interval(standing: statistics.Standing) -> str:
     return f"[{math.floor(low)}, {math.ceil(high)}]"
 
 
-def rank_text(standing: statistics.Standing) -> str:
-    """A rank with its interval as text: `3 [1, 6]`."""
-    return f"{standing.rank.value:.0f} {rank_interval(standing)}".rstrip()
-
-
 def _notes(comparison: Comparison) -> list[str]:
     standings, measure = comparison.standings, next(iter(comparison.by_measure()), "")
     if not standings or not standings.entries:
