@@ -147,12 +147,14 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
     claims = judged_claims(spec)
     table = pd.DataFrame(list(map(vars, claims)))
     table = table.drop(columns=["comparisons", "gap", "paper_gap"])
-    layout = lay_out(claims, spec["scale"])
-    layout.notes.extend(restored_notes(spec["metrics"].values()))
+    bare = [replace(claim, measured_evidence="", paper_evidence="") for claim in claims]
+    layout, verdicts = (lay_out(form, spec["scale"]) for form in (claims, bare))
+    for form in (layout, verdicts):  # LaTeX breaks no page within a row
+        form.notes.extend(restored_notes(spec["metrics"].values()))
     formats = {
         ".csv": lambda: table.to_csv(index=False, lineterminator="\n"),
         ".md": lambda: tables.markdown(layout, TITLE, ""),
-        ".tex": lambda: tables.latex(layout, TITLE, ""),
+        ".tex": lambda: tables.latex(verdicts, TITLE, ""),
         ".json": lambda: to_sealed_json({"claims": list(map(asdict, claims))}),
     }
     for output in outputs:
