@@ -11,7 +11,8 @@ from cohort.core.paths import CLAIMS_TABLE
 from cohort.plan.matrix import Values
 from cohort.results import figures as drawing
 from cohort.results import paper
-from cohort.results.claims import CLAIMS, Comparison, Matrix
+from cohort.results.claims.claim import Comparison, Matrix
+from cohort.results.claims.kinds import CLAIMS
 from cohort.results.claims.values import paper_results
 from cohort.results.comparison import Item, Leaderboard, Table
 from cohort.results.series import check_at, label_text

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cohort.core import counted, files, lazy
 from cohort.core.sealed_json import from_json, read_sealed, to_sealed_json
 from cohort.results import series, statistics
-from cohort.results.claims import CLAIMS, values
+from cohort.results.claims import values
 from cohort.results.claims.claim import Claim, Comparison, short_name
+from cohort.results.claims.kinds import CLAIMS
 from cohort.results.claims.values import NEVER, Value
 from cohort.results.comparison import FIX
 from cohort.results.names import METRICS, Names

@@ -1,5 +1,6 @@
 """The kinds of claims: about values, which is best, in which order they are, how far apart, how
-early; about differences of two quantities or values of a label; and about two such differences."""
+early; about differences of two quantities or values of a label; and about two such differences.
+Planning imports this module, so pandas is lazy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from cohort.core.components import parameter
+from cohort.core.components import Catalog, parameter
 from cohort.core.errors import UserError
 from cohort.results import statistics
 from cohort.results.claims import claim as base
@@ -472,3 +473,7 @@ def _differences_text(claim: base.Claim, values: Sequence[float], places: Sequen
         left, right, apart = map(claim.number, (first, second, differences[-1]))
         texts.append(f"{left} - {right} = {apart} ({place})")
     return f" {relation(differences[0], differences[-1])} ".join(texts)
+
+
+KINDS = (Average, Best, Compare, Gain, WiderGap, Order, Range, Slower)
+CLAIMS = Catalog(__name__, base.Claim, KINDS)
