@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import compress
 from pathlib import Path
@@ -103,6 +103,10 @@ def _joined(texts: Sequence[str]) -> str:
     return SLASH.join(text or NO_VALUE for text in texts) if any(texts) else ""
 
 
+def _are_empty(entries: Iterable[Entry]) -> bool:
+    return all(entry.is_empty for entry in entries)
+
+
 @dataclass(frozen=True)
 class Layout:
     """A table whose lines have a text for each of `heads` and an entry for each of `columns`.
@@ -122,10 +126,9 @@ class Layout:
 
     def condensed(self) -> Layout:
         """Without rows and columns that have no number; what all rows share are constants."""
-        rows = [line for line in self.lines if not all(entry.is_empty for entry in line[1])]
+        rows = [line for line in self.lines if not _are_empty(line[1])]
         words, entries = zip(*rows, strict=True) if rows else ((), ())
-        columns = zip(*entries, strict=True)
-        has_number = [not all(entry.is_empty for entry in column) for column in columns]
+        has_number = [not _are_empty(column) for column in zip(*entries, strict=True)]
         varies = [len(set(column)) > 1 for column in zip(*words, strict=True)]
         varies = varies if any(varies) else [index == 0 for index in range(len(varies))]
         counts = {entry.count for line in entries for entry in line if not entry.is_empty}
@@ -141,8 +144,8 @@ class Layout:
         constants += [counted(int(count), "run")] if count else []
         left_out = len(self.lines) - len(rows)
         notes = [f"Rows without any number are left out ({left_out})."] if left_out else []
-        heads, titles = compress(self.heads, varies), compress(self.columns, has_number)
-        return Layout([*heads], [*titles], lines, [*notes, *self.notes], constants)
+        heads, columns = compress(self.heads, varies), compress(self.columns, has_number)
+        return Layout([*heads], [*columns], lines, [*notes, *self.notes], constants)
 
 
 def rounded(value: float, metric: Metric) -> str:
