@@ -17,7 +17,8 @@ from cohort.plan.matrix import Values
 from cohort.results.claims.judged import JudgedClaim
 from cohort.results.comparison import Comparison
 from cohort.results.names import METRICS
-from cohort.results.tables.tabulate import SHARE, rank_text, rounded
+from cohort.results.statistics import Standing
+from cohort.results.tables.tabulate import SHARE, rank_interval, rounded
 from tools.study import compared_table, judged, released
 
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
@@ -66,6 +67,11 @@ def _value_at(reference: str, parts: Iterable[Part]) -> str:
     return shown[0][quantity]
 
 
+def rank_text(standing: Standing) -> str:
+    """A rank with its interval as text: `3 [1, 6]`."""
+    return f"{standing.rank.value:.0f} {rank_interval(standing)}".rstrip()
+
+
 def _table_parts(comparison: Comparison) -> Iterator[Part]:
     is_board = comparison.standings is not None  # its means are over settings, not over seeds alone
     for standing in comparison.standings.entries if comparison.standings else ():
@@ -102,11 +108,11 @@ def _text(metric: Metric, value: float, interval: tuple[float, float] | None = N
 def _claim_parts(claim: JudgedClaim) -> Iterator[Part]:
     yield set(), {"verdict": claim.measured}
     for comparison in claim.comparisons:
-        evidence = comparison.sides["ours"]
-        names = {value for point in comparison.points for value in point.labels.values()}
-        quantities = {"shown": evidence.shown}
-        if evidence.difference:
-            quantities["difference"] = evidence.difference.text
+        evidence = comparison["sides"]["ours"]
+        names = {value for point in comparison["points"] for value in point["labels"].values()}
+        quantities = {"shown": evidence["shown"]}
+        if evidence["difference"]:
+            quantities["difference"] = evidence["difference"]["text"]
         yield names, quantities
 
 

@@ -9,7 +9,7 @@ from cohort.plan import Plan
 from cohort.results import series
 from cohort.results.comparison import Comparison
 from cohort.results.statistics import Standing
-from cohort.results.tables.tabulate import rank_text
+from tools.findings import rank_text
 from tools.study import ROOT, compared_table, released
 
 COMMAND = "python -m tools.showdown"

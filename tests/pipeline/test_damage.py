@@ -17,7 +17,7 @@ from cohort.pipeline.driver import freeze_plan
 from cohort.pipeline.stages import Stages
 from cohort.plan import Plan, all_studies, load
 from cohort.results.collect import collect
-from cohort.results.series import read_experiment, read_metrics
+from cohort.results.series import read_experiment, read_metric
 from cohort.settings import PlannedFile, digest_of, read_plan, run_options, write_plan
 from cohort.training.cell import cell_of, read_cell
 from cohort.training.job.train import train
@@ -45,7 +45,9 @@ def experiment_plan_of(plan: Plan) -> Path:
 
 
 def read_all_metrics() -> tuple[str, dict[str, Any]]:
-    return read_metrics(METRICS).to_csv(), read_experiment(METRICS.with_suffix(".json"))
+    return read_metric(METRICS, "test_accuracy").to_csv(), read_experiment(
+        METRICS.with_suffix(".json")
+    )
 
 
 READERS: dict[str, Callable[[Plan], tuple[Path, Callable[[Path], Any]]]] = {
@@ -70,10 +72,10 @@ def test_a_flipped_bit_is_never_believed(kind: str, plan: Plan):
 def test_metrics_that_are_missing_or_without_a_checksum_are_one_sentence(plan: Plan):
     METRICS.unlink()
     with pytest.raises(UserError, match=r"one\.parquet: is missing; start snakemake again"):
-        read_metrics(METRICS)
+        read_metric(METRICS, "test_accuracy")
     METRICS.with_suffix(".json").write_text(json.dumps({"study": "six", "cells": []}))
     with pytest.raises(UserError, match=r"no checksum\); delete it and run snakemake again"):
-        read_metrics(METRICS)
+        read_metric(METRICS, "test_accuracy")
 
 
 def test_the_digest_of_every_cell_follows_from_its_plan_file(project: Path):

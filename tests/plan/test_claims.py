@@ -22,8 +22,8 @@ ALONG = CLAIM | {"along": "partition"}
 ORDER = ALONG | {"kind": "order", "values": ["iid", "classes-2"], "way": "falls"}
 RANGE = ALONG | {"kind": "range", "within": 1}
 BEST = CLAIM | {"kind": "best", "along": "strategy", "among": ["fedavg"]}
-SIDES = {"larger": {"partition": "iid"}, "than": {"partition": "classes-2"}}
-GAP = CLAIM | {"kind": "gap", "along": "J", "between": ["J4", "J8"]} | SIDES
+STEP = [{"partition": "classes-2"}, {"partition": "iid"}]
+GAP = CLAIM | {"kind": "gap", "along": "J", "between": ["J4", "J8"], "grows": [STEP]}
 ONE = {"partition": "iid", "J": "J4", "strategy": "fedavg"}
 COMPARE = CLAIM | {"kind": "compare", "given": ONE, "above": [{"given": ONE | {"J": "J8"}}]}
 PlanOf = Callable[..., Plan]
@@ -83,14 +83,6 @@ def test_cells_that_a_scale_leaves_out_are_still_compared(planned: Callable[...,
     assert len(claims_spec(plan, "study")["claims"]["one"]["comparisons"]) == 4
 
 
-@pytest.mark.parametrize(("scale", "at"), [("full", 60), ("reduced", 12), ("smoke", 3)])
-def test_a_round_scales_with_the_rounds(planned: Callable[..., Plan], scale: str, at: int) -> None:
-    plan = planned(ORDER | {"at": 60}, config={"scale": scale})
-    claim = claims_spec(plan, "study")["claims"]["one"]
-    assert claim["at"] == claim["comparisons"][0]["points"][0]["at"] == 60
-    assert round(60 * claim["rounds"]["main"]) == at
-
-
 UNLIKE = "test_accuracy (at last) cannot be compared with"
 
 
@@ -121,7 +113,11 @@ UNLIKE = "test_accuracy (at last) cannot be compared with"
         (COMPARE, {"above": [{"given": ONE, "metric": "test_loss"}]}, f"{UNLIKE} test_loss (at la"),
         (COMPARE, {"above": [{"given": ONE, "at": "first 0.2"}]}, f"{UNLIKE} test_accuracy (at fi"),
         (GAP, {"between": ["J4", "J5"]}, "between names J J5, which is not on the axis of main"),
-        (GAP, {"than": {"partition": "classes-3"}}, "main has no cell with J J8 and dataset digit"),
+        (
+            GAP,
+            {"grows": [[{"partition": "classes-3"}, {"partition": "iid"}]]},
+            "main has no cell with J J8 and dataset digit",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused(

@@ -187,8 +187,6 @@ def test_metrics_of_clients() -> None:
     metrics = collecting.client_metrics(made, counts)
     assert metrics["probe_norm"] == pytest.approx([1.5, 5.0, NAN, 4.0], nan_ok=True)
     assert metrics["classes_held"].tolist() == [2, 1, 0, 3]
-    entropies = [1, 0, 0, entropy([1, 2, 3], base=2)]
-    assert metrics["label_entropy"] == pytest.approx(entropies, abs=1e-12)
     assert "probe_norm" not in collecting.client_metrics(History(), counts)
 
 

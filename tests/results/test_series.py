@@ -4,7 +4,6 @@ import math
 from pathlib import Path
 
 import jsonschema
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -12,7 +11,7 @@ from cohort.core.components import schema_of
 from cohort.core.errors import UserError
 from cohort.results import series
 from cohort.results.comparison import Table
-from cohort.results.series import check_at, label_text, read_metric, rounds_of, value_per_cell
+from cohort.results.series import check_at, read_metric, rounds_of, value_per_cell
 
 NAN = float("nan")
 LABELS = {"strategy": "fedavg", "seed": 0}
@@ -132,37 +131,18 @@ def test_reading_keeps_cells_without_the_metric_and_their_labels_as_text(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [(1, "1"), (1.0, "1"), (np.float64(0.001), "0.001"), ("dir-0.1", "dir-0.1"), (NAN, "–")],
-)
-def test_label_text(value: object, text: str) -> None:
-    assert label_text(value) == text
-
-
-@pytest.mark.parametrize(
-    ("at", "share", "expected", "scaled"),
+    ("at", "share", "expected"),
     [
-        ("21-30", 1.0, (21, 30), "21-30"),
-        ("21-30", 0.5, (11, 15), "11-15"),
-        ("21-30", 0.01, (1, 1), "1-1"),
-        ("30-39", 0.29, (9, 11), "9-11"),
-        (30, 0.1, (1, 3), 3),
-        ("last-10", 0.5, None, "last-10"),
+        ("21-30", 1.0, (21, 30)),
+        ("21-30", 0.5, (11, 15)),
+        ("21-30", 0.01, (1, 1)),
+        ("30-39", 0.29, (9, 11)),
+        (30, 0.1, (1, 3)),
+        ("last-10", 0.5, None),
     ],
 )
-def test_rounds_scale(
-    at: int | str, share: float, expected: tuple[int, int] | None, scaled: int | str
-) -> None:
+def test_rounds_scale(at: int | str, share: float, expected: tuple[int, int] | None) -> None:
     assert rounds_of(at, share) == expected
-    assert series.scaled_at(at, share) == scaled
-
-
-@pytest.mark.parametrize("share", [0.1, 0.2, 0.5, 1.0])
-def test_every_bucket_of_a_run_scales_to_another_one(share: float) -> None:
-    """Ten ranges of ten rounds cover a share of a run, each round once."""
-    ranges = [rounds_of(f"{10 * k + 1}-{10 * k + 10}", share) for k in range(10)]
-    rounds = [round for one in ranges if one for round in range(one[0], one[1] + 1)]
-    assert rounds == list(range(1, round(100 * share) + 1))
 
 
 def test_what_cannot_be_reached_is_refused() -> None:

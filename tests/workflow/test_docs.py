@@ -22,7 +22,7 @@ from cohort.needs import NEEDS
 from cohort.partition import SCHEMES
 from cohort.plan.loading import load
 from cohort.records.record import read
-from cohort.results.claims import CLAIMS
+from cohort.results.claims.kinds import CLAIMS
 from cohort.results.figures import KINDS
 from cohort.selection import SELECTORS
 from cohort.selection import selector as abilities

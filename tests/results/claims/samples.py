@@ -7,8 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from cohort.results.claims import CLAIMS, Claim, Matrix
+from cohort.results.claims.claim import Claim, Matrix
 from cohort.results.claims.judged import Judgment, judge_paper, judge_runs, with_values
+from cohort.results.claims.kinds import CLAIMS
 from cohort.results.claims.values import measured_values
 from cohort.results.names import Names
 from cohort.results.series import read_metric, write_metrics

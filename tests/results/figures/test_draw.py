@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from cohort.results.comparison import Comparison
 from cohort.results.figures import theme
 from cohort.results.figures.draw import draw, make_figure
-from cohort.results.figures.kinds import means
 from cohort.results.figures.kinds.means import STOPPED
 from cohort.results.report.page import alternative_text
 from cohort.results.series import write_metrics
@@ -88,15 +87,6 @@ def test_panels_and_hues_without_runs_are_left_out(spec: Spec, metrics: Metrics)
     assert titles == ["dir-0.1, J = 4 local steps", "iid, J = 4 local steps"]
     assert note(figure).startswith("n = 3 seeds per curve; ")
     assert "2 panels without runs left out" in note(figure)
-
-
-def test_the_note_says_what_a_band_is(
-    spec: Spec, bars: Spec, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(means, "FEW_CURVES", 2)
-    notes = [note(make_figure(each, metrics())) for each in (spec, bars)]
-    assert "SD" not in notes[0], "of three curves none has a band"
-    assert "; whisker: ± 1 SD over seeds" in notes[1]
 
 
 def test_the_alternative_text_is_the_title_and_the_means(

@@ -12,14 +12,7 @@ import pandas as pd
 import pytest
 
 from cohort.core.sealed_json import to_sealed_json
-from cohort.results.claims.judged import (
-    Difference,
-    Evidence,
-    JudgedClaim,
-    JudgedComparison,
-    NamedPoint,
-    Numbers,
-)
+from cohort.results.claims.judged import Evidence, JudgedClaim
 from cohort.results.comparison import Comparison, Result
 from cohort.results.report.page import write_page
 from cohort.results.series import write_metrics
@@ -68,21 +61,21 @@ def write_claims(file: Path, *claims: JudgedClaim) -> None:
     file.write_text(to_sealed_json({"claims": [dataclasses.asdict(claim) for claim in claims]}))
 
 
-COMPARED = JudgedComparison(
-    "dir-0.1",
-    [
-        NamedPoint("FedEntOpt", "main", {"partition": "dir-0.1", "strategy": "fedentopt"}),
-        NamedPoint("FedAvg", "main", {"partition": "dir-0.1", "strategy": "fedavg"}),
-    ],
-    {
-        "paper": Evidence([Numbers("61.00"), Numbers("47.00")], verdict="held"),
-        "ours": Evidence(
-            [Numbers("60.00", n=1, planned=2), Numbers("52.00", "2.83", "26.60", "77.40", 2, 2)],
-            verdict="undecided",
-            difference=Difference("above 0 in 1 of 2 seeds", "+8.00", "-1.00", "+17.00"),
-        ),
-    },
+POINT: dict[str, Any] = {"experiment": "main", "labels": {"partition": "dir-0.1"}}
+FIRST, LAST = (
+    {**POINT, "name": name, "labels": {**POINT["labels"], "strategy": name.lower()}}
+    for name in ("FedEntOpt", "FedAvg")
 )
+NUMBERS = {"mean": "", "sd": "", "low": "", "high": "", "n": 0, "planned": 0}
+AHEAD = {"seeds": "above 0 in 1 of 2 seeds", "mean": "+8.00", "low": "-1.00", "high": "+17.00"}
+SPREAD = {"mean": "52.00", "sd": "2.83", "low": "26.60", "high": "77.40", "n": 2, "planned": 2}
+OURS = [NUMBERS | {"mean": "60.00", "n": 1, "planned": 2}, SPREAD]
+PRINTED = [NUMBERS | {"mean": mean} for mean in ("61.00", "47.00")]
+SIDES = {
+    "paper": Evidence(PRINTED, verdict="held"),
+    "ours": Evidence(OURS, verdict="undecided", difference=AHEAD),
+}
+COMPARED = {"name": "dir-0.1", "points": [FIRST, LAST], "sides": SIDES}
 CLAIM = JudgedClaim(
     **{"claim": "better", "says": "FedEntOpt is better.", "where": "Section 1", "kind": "gain"},
     **{"metric": "test_accuracy", "at": "last", "measured": "undecided", "measured_evidence": ""},

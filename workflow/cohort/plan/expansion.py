@@ -103,13 +103,12 @@ class Expansion:
             papers = dict.fromkeys(full, name)
             papers |= {key: source.study for key, source in self.extended.items()}
             matrices = {key: (every.axes, every.cells) for key, every in full.items()}
-            shares = {key: experiment.scale.get("rounds", 1) for key, experiment in full.items()}
             facets, notes = self._checked_facets((figures, tables), matrices, papers)
             experiments, scale_notes = self._planned_experiments(full, facets)
             default = {key: entry["title"] for key, entry in self.resolver.strategies.items()}
             texts = [*(source.text for source in self.extended.values()), text]
             titles = items.checked_titles(texts, default, matrices.values())
-            claims = items.resolved_claims(text.get("claims", {}), matrices, shares, name)
+            claims = items.resolved_claims(text.get("claims", {}), matrices, name)
             items.check_findings(text, tables, matrices)
         drawn = (experiments, figures, tables, titles, claims, papers)
         study = Study(name, text["title"], *drawn, **{key: text[key] for key in STATED & {*text}})

@@ -11,7 +11,8 @@ from cohort.core.paths import CLAIMS_TABLE
 from cohort.plan.matrix import Values
 from cohort.results import figures as drawing
 from cohort.results import paper
-from cohort.results.claims import CLAIMS, Comparison, Matrix
+from cohort.results.claims.claim import Comparison, Matrix
+from cohort.results.claims.kinds import CLAIMS
 from cohort.results.claims.values import paper_results
 from cohort.results.comparison import Item, Leaderboard, Table
 from cohort.results.series import check_at, label_text
@@ -69,7 +70,7 @@ def checked_facets(
         check_at(measure.at, end or sys.maxsize, "runs shown here")
     _check_paper(item, spec, axes, cells, study)
     if isinstance(item, Table):
-        return [tuple(item.minus or ())]
+        return [tuple(item.named())]
     if not isinstance(item, drawing.Kind):
         return [item.shown()]
     return [item.panels(), item.facets()[len(item.panels()) :]]
@@ -116,12 +117,9 @@ def checked_titles(
 
 
 def resolved_claims(
-    claims: Values, matrices: Mapping[str, FullScale], shares: Mapping[str, float], study: str
+    claims: Values, matrices: Mapping[str, FullScale], study: str
 ) -> dict[str, Values]:
-    """Check each claim; add its comparisons and the shares of rounds of its experiments.
-
-    `shares` is, by experiment, the fraction of its rounds that this scale trains.
-    """
+    """Check each claim, and add its comparisons."""
     matrix = Matrix(matrices if claims else {})
     resolved = {}
     for name, spec in claims.items():
@@ -138,11 +136,7 @@ def resolved_claims(
                 fits = f"fits what is compared ({claim.metric}, at {claim.at})"
                 why = f"no value of it in {files} {fits}; compare their labels"
                 raise UserError(f"paper is '{claim.paper}', but {why}")
-        experiments = dict.fromkeys([claim.experiment, *(point.experiment for point in points)])
-        resolved[name] = spec | {
-            "rounds": {name: shares[name] for name in experiments},
-            "comparisons": [dataclasses.asdict(comparison) for comparison in comparisons],
-        }
+        resolved[name] = spec | {"comparisons": list(map(dataclasses.asdict, comparisons))}
     return resolved
 
 

@@ -26,7 +26,7 @@ from cohort.core.shipped import CONFIG, shipped
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.models import MODELS
 from cohort.plan.yaml_files import read_yaml
-from cohort.results.claims import CLAIMS
+from cohort.results.claims.kinds import CLAIMS
 from cohort.results.comparison import Leaderboard, Table
 from cohort.results.figures import KINDS
 from cohort.results.names import FREE

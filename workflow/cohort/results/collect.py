@@ -27,9 +27,8 @@ COSTS = ("seconds", "bytes_up", "bytes_down", "client_steps")
 ACCURACY = "test_accuracy"
 COSTS_TO_BASELINE = {"simulated_seconds": "seconds_to_fedavg", "bytes_down": "bytes_down_to_fedavg"}
 
-NOTHING = {"metric": [None], "round": [None], "client": [None], "label": [None]}
-EMPTY = pd.DataFrame(NOTHING | {"value": [float("nan")]})
 POSITIONS = ("round", "client", "label")
+EMPTY = pd.DataFrame({key: [None] for key in ("metric", *POSITIONS)} | {"value": [float("nan")]})
 TYPES = {"metric": "string", **dict.fromkeys(POSITIONS, "Int64"), "value": "float64"}
 Arrays = dict[str, np.ndarray]
 Values = tuple[str, Any, dict[str, Any]]
@@ -227,8 +226,7 @@ def run_metrics(history: History, clients: int) -> dict[str, float]:
 
 
 def client_seconds(history: History) -> list[tuple[int, float]]:
-    """Pairs of a round and its seconds of training divided by the clients chosen, answered or
-    not."""
+    """Pairs of a round and its seconds of training for each client chosen, answered or not."""
     training = history.cost.get("seconds_training", [])
     return [(round, value / max(1, len(history.cohorts[round - 1]))) for round, value in training]
 
@@ -250,10 +248,9 @@ def round_metrics(history: History) -> dict[str, list[tuple[int, float]]]:
 
 
 def client_metrics(history: History, label_counts: np.ndarray) -> Arrays:
-    """Metrics by client: the diversity of its labels and, if any client was probed, the mean norm
-    of its probes, NaN without any."""
-    held, entropies = (label_counts > 0).sum(axis=1), entropy_bits(label_counts)
-    metrics = {"classes_held": held, "label_entropy": entropies}
+    """Metrics by client: how many classes it holds and, if any client was probed, the mean norm of
+    its probes, NaN without any."""
+    metrics: Arrays = {"classes_held": (label_counts > 0).sum(axis=1)}
     if history.pools:
         pools, norms = np.concatenate(history.pools), np.concatenate(history.norms)
         metrics["probe_norm"] = _group_means(norms, pools, len(label_counts))

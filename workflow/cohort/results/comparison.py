@@ -36,9 +36,9 @@ Runs = dict[str, float]
 
 STRATEGY = "strategy"
 LABELS: dict[str, Any] = {"items": {"type": "string"}, "minItems": 1, "uniqueItems": True}
-PAIRS = {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}}
-MINUS: dict[str, Any] = {"minProperties": 1, "maxProperties": 1, "additionalProperties": PAIRS}
+PAIRS: dict[str, Any] = {"minProperties": 1, "additionalProperties": {"type": "string"}}
 ALSO_HELP = "further measures: a metric, or a metric and an at"
+ALSO: dict[str, Any] = {"items": {"type": "string"}, "uniqueItems": True}
 FIX = "delete it and run snakemake again, which works it out anew"
 
 
@@ -48,7 +48,7 @@ class Measure:
     results apart.
 
     `paper` names the items of the paper that hold its values: single ones, or the last points of
-    `curves`. `minus` maps values of a label to those whose results are subtracted. Runs of results
+    `curves`. `minus` maps strategies to those whose results are subtracted. Runs of results
     `over_settings` differ in more than their seed. Values of labels that are `left_out` do not
     count.
     """
@@ -59,7 +59,7 @@ class Measure:
     paper: str = ""
     curves: bool = False
     over_settings: bool = False
-    minus: Mapping[str, Mapping[str, str]] | None = None
+    minus: Mapping[str, str] | None = None
     left_out: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -118,7 +118,7 @@ class Leaderboard(Item):
 
     metric: str = parameter(enum=BY_ROUND, help="what strategies are ranked by")
     at: int | str = parameter("last", help=series.AT_HELP, **series.AT_SCHEMA)
-    also: list[str] | None = parameter(None, items={"type": "string"}, help=ALSO_HELP)
+    also: list[str] | None = parameter(None, help=ALSO_HELP, **ALSO)
     without: dict[str, Any] | None = parameter(None, minProperties=1, help=statistics.WITHOUT_HELP)
 
     def check(self) -> None:
@@ -138,11 +138,7 @@ class Leaderboard(Item):
         return statistics.values_left_out(self.without)
 
     def measures(self) -> list[Measure]:
-        left_out = self.named()
-        return [
-            Measure(metric=metric, at=at, labels=(STRATEGY,), over_settings=True, left_out=left_out)
-            for metric, at in metrics_with_at(self.metric, self.at, self.also)
-        ]
+        return measures_of(self, labels=(STRATEGY,), over_settings=True, left_out=self.named())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +154,7 @@ class Table(Item):
     metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT], help="what is tabulated")
     at: int | str = parameter("last", help=series.AT_HELP, **series.AT_SCHEMA)
     also: list[str] | None = parameter(
-        None, items={"type": "string"}, help=f"{ALSO_HELP}; the measures are then the columns"
+        None, help=f"{ALSO_HELP}; the measures are then the columns", **ALSO
     )
     rows: list[str] = parameter(
         help="labels whose combinations are the rows; client for metrics of clients", **LABELS
@@ -166,7 +162,7 @@ class Table(Item):
     columns: str = parameter("strategy", help="the label whose values are the columns")
     paper: str = parameter("", help="the item of resources/paper_values/{study}.csv beside ours")
     minus: dict[str, Any] | None = parameter(
-        None, help="what to subtract by seed, as in {strategy: {loss: fedavg}}", **MINUS
+        None, help="the strategy to subtract from each by seed, as in {loss: fedavg}", **PAIRS
     )
     joined: bool = parameter(
         False, help="all measures, or else all values of columns, in one cell between slashes"
@@ -180,14 +176,10 @@ class Table(Item):
         return tuple(label for label in self.facets() if label != CLIENT)
 
     def named(self) -> dict[str, list[str]]:
-        return {label: [*bases, *bases.values()] for label, bases in (self.minus or {}).items()}
+        return {STRATEGY: [*self.minus, *self.minus.values()]} if self.minus else {}
 
     def measures(self) -> list[Measure]:
-        labels = self.facets()
-        return [
-            Measure(metric=metric, at=at, labels=labels, paper=self.paper, minus=self.minus)
-            for metric, at in metrics_with_at(self.metric, self.at, self.also)
-        ]
+        return measures_of(self, labels=self.facets(), paper=self.paper, minus=self.minus)
 
     def check(self) -> None:
         is_by_client = CLIENT in self.rows
@@ -195,37 +187,28 @@ class Table(Item):
         if self.metric not in available:
             wanted = "with" if self.metric in BY_CLIENT else "without"
             raise UserError(f"{self.metric} is for a table {wanted} {CLIENT} among its rows")
-        if is_by_client and (self.paper or self.minus):
-            raise UserError("a table by client can have neither paper nor minus")
         check_measures(self.measures(), available)
-        if unknown := set(self.minus or {}) - set(self.facets()):
-            raise UserError(
-                f"minus names '{unknown.pop()}', which is neither in rows nor columns "
-                f"({', '.join(self.facets())})"
-            )
+        if self.minus and STRATEGY not in self.facets():
+            raise UserError("minus needs the strategy among the rows, or as the columns")
 
 
-def metrics_with_at(metric: str, at: int | str, also: list[str] | None) -> list[tuple[str, Any]]:
-    """Pairs of a metric, `metric` and those of `also`, and its own `at` or the first one's."""
-    further = [text.partition(" ")[::2] for text in also or []]
-    return [(metric, at), *((name, own_at or at) for name, own_at in further)]
+def measures_of(table: Table | Leaderboard, **fields: Any) -> list[Measure]:
+    """The measures of a table: its metric and those of `also`, at rounds of their own or its."""
+    further = [text.partition(" ")[::2] for text in table.also or []]
+    pairs = [(table.metric, table.at), *((metric, at or table.at) for metric, at in further)]
+    return [Measure(metric=metric, at=at, **fields) for metric, at in pairs]
 
 
 def check_measures(measures: Sequence[Measure], available: Sequence[str]) -> None:
-    """Raise UserError for a measure that stands twice, or whose metric is not available."""
-    pairs = [(measure.metric, measure.at) for measure in measures]
-    if len(set(pairs)) < len(pairs):
-        raise UserError("also names a measure twice")
-    for metric, at in pairs:
+    """Raise UserError for a measure whose metric, or its gain, or whose `at` does not exist."""
+    for metric, at, shown in ((it.metric, it.at, it.shown_metric) for it in measures):
         if metric not in available:
-            raise UserError(
-                f"also names the metric '{metric}', which is not known{suggest(metric, available)}"
-            )
+            near = suggest(metric, available)
+            raise UserError(f"also names the metric '{metric}', which is not known{near}")
         if at not in series.WORDS and not series.rounds_of(at):
             raise UserError(f"also: '{at}' is not a value of at{suggest(str(at), series.WORDS)}")
-    for measure in measures:
-        if measure.shown_metric not in METRICS:
-            raise UserError(f"minus cannot subtract {measure.metric}, of which no gain is known")
+        if shown not in METRICS:
+            raise UserError(f"minus cannot subtract {metric}, of which no gain is known")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -401,16 +384,16 @@ def _with_contrasts(results: Sequence[Result]) -> list[Result]:
     setting is all labels that are not part of a strategy, as `selector.alpha` is."""
 
     def setting(result: Result) -> Key:
-        apart = {name: value for name, value in result.labels.items() if "." not in name}
-        return tuple((apart | {STRATEGY: ""}).values())
+        labels = result.labels.items()
+        return tuple(value for name, value in labels if name != STRATEGY and "." not in name)
 
     bases = {setting(it): it.values for it in results if it.labels.get(STRATEGY) == BASELINE}
     compared = []
     for result in results:
         is_base = result.labels.get(STRATEGY, BASELINE) == BASELINE
-        base = {} if is_base else bases.get(setting(result), {})
-        contrast = paired_differences(result.values, base)
-        compared.append(replace(result, against=contrast if contrast.n else None))
+        contrast = paired_differences(result.values, bases.get(setting(result), {}))
+        against = contrast if contrast.n and not is_base else None
+        compared.append(replace(result, against=against))
     return compared
 
 

@@ -62,7 +62,6 @@ RECORDED = {
     "accuracy": Metric("Client accuracy", "%", 100, digits=2, by="client", partial=True),
     "loss": Metric("Client loss", by="client", partial=True),
     "classes_held": Metric("Classes held", digits=0, by="client"),
-    "label_entropy": Metric("Entropy of a client's labels", "bits", by="client"),
     "probe_norm": Metric("Mean norm of a client's probes", by="client"),
     "class_accuracy": Metric("Class accuracy", "%", 100, digits=2, by="class"),
     "label_count": Metric("Samples of a class", by="label", whole=True),

@@ -5,7 +5,6 @@ import contextlib
 import csv
 import functools
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,23 +74,19 @@ def read_paper(file: str | Path, items: str, metric: str) -> list[PaperValue]:
 
 
 def read_papers(files: Sequence[Path], items: str, metric: str) -> list[list[PaperValue]]:
-    """The values of each file as by `read_paper`, for files that hold the items together; some of
-    the files may be missing."""
+    """As `read_paper`, the values of each of the files that together hold the items; some of these
+    files may be missing."""
     opened, where = list(map(_open, files)), " or ".join(map(str, files))
     if not any(opened):
         raise UserError(
             f"paper is '{items}', but there is no {where} with the paper's values; add it, "
             "or leave paper out"
         )
-    parts = {
-        name: {name, *_split_item(name)} for file in opened if file for name, _ in file.indices
-    }
-    asked = [item.strip() for item in items.split(",")]
-    for item in asked:
-        if not any(item in named for named in parts.values()):
-            raise UserError(f"paper is '{item}', which is not in {where}{suggest(item, parts)}")
-    names = [name for name, named in parts.items() if named.intersection(asked)]
-    return [file.values(names, metric) if file else [] for file in opened]
+    existing = dict.fromkeys(item for file in opened if file for item, _ in file.indices)
+    asked = {item.strip(): None for item in items.split(",")}
+    for item in (item for item in asked if item not in existing):
+        raise UserError(f"paper is '{item}', which is not in {where}{suggest(item, existing)}")
+    return [file.values(asked, metric) if file else [] for file in opened]
 
 
 class PaperFile:
@@ -138,16 +133,6 @@ def _number(text: str, column: str, where: str) -> float:
         if math.isfinite(number := float(text)):
             return number
     raise UserError(f"{where}: {column} is '{text}', but must be a number")
-
-
-def _split_item(item: str) -> list[str]:
-    """Split `Fig3/5/6/7` into Fig3, Fig5, Fig6, Fig7 and `Fig9-12` into Fig9 to Fig12."""
-    parts = re.fullmatch(r"([A-Za-z]+)([0-9]+)(?:-([0-9]+)|((?:/[0-9]+)+))", item)
-    if not parts:
-        return []
-    word, first, last, others = parts.groups()
-    numbers = range(int(first), int(last) + 1) if last else [first, *others[1:].split("/")]
-    return [f"{word}{number}" for number in numbers]
 
 
 def _open(file: Path) -> PaperFile | None:

@@ -74,11 +74,6 @@ def write_metrics(
     write_sealed(Path(file).with_suffix(".json"), header)
 
 
-def read_metrics(file: str | Path) -> DataFrame:
-    """Read the metrics in a Parquet file. Raise UserError if it is missing or damaged."""
-    return pd.read_parquet(_verified_bytes(Path(file)))
-
-
 def read_experiment(file: str | Path) -> dict[str, Any]:
     """Read the JSON file beside a metrics file. Raise UserError if it is missing or damaged."""
     return read_sealed(file, KIND, FIX)
@@ -161,8 +156,9 @@ def count_runs(metrics: DataFrame) -> RunCounts:
 
 def read_metric(file: str | Path, *metrics: str) -> DataFrame:
     """Read the rows of these metrics, in a fixed order, with labels as text and the number of
-    `classes` of each cell. A cell without any of them keeps one other row: it is planned."""
-    everything = read_metrics(file)
+    `classes` of each cell. A cell without any of them keeps one other row: it is planned. Raise
+    UserError if the Parquet file is missing or damaged."""
+    everything = pd.read_parquet(_verified_bytes(Path(file)))
     wanted, digests = everything["metric"].isin(metrics), everything["digest"]
     lacking = ~digests.isin(digests[wanted]) & ~digests.duplicated()
     order = ["digest", "metric", "round", "client"]
@@ -272,17 +268,15 @@ def values_by_client(metrics: DataFrame, metric: str) -> DataFrame:
     )
 
 
-def subtract_partners(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> DataFrame:
-    """Subtract the value of its partner, which has the same seed and all other labels in common,
-    from that of each cell whose label value `minus` names (`{strategy: {loss: fedavg}}`), NaN
-    without a partner; drop the other cells."""
-    ((label, bases),) = minus.items()
-    others = [name for name in label_columns(cells) if name != label]
+def subtract_partners(cells: DataFrame, minus: Mapping[str, str]) -> DataFrame:
+    """Subtract the value of its partner, the run of another strategy with all other labels in
+    common, from that of each cell whose strategy `minus` names (`{loss: fedavg}`), NaN without a
+    partner; drop the other cells."""
+    others = [name for name in label_columns(cells) if name != "strategy"]
     ends = {"value": "base", "diverged": "base_diverged", "finished": "base_finished"}
-    partners = cells.rename(columns=ends | {label: "partner"})
+    partners = cells.rename(columns=ends | {"strategy": "partner"})
     partners = partners[["partner", *others, *ends.values()]]
-    chosen = cells[cells[label].isin(list(bases))]
-    chosen = chosen.assign(partner=chosen[label].map(bases))
+    chosen = cells.assign(partner=cells["strategy"].map(minus)).dropna(subset="partner")
     joined = chosen.merge(partners, on=["partner", *others], how="left", validate="many_to_one")
     return joined.assign(
         value=joined["value"] - joined["base"],
@@ -315,14 +309,6 @@ def rounds_of(at: int | str, share: float = 1.0) -> tuple[int, int] | None:
     end = max(1, round(last * share))
     before = math.floor(round((first - 1) * share, 9))  # rounding: 100 * 0.29 is 28.999...
     return min(before + 1, end), end
-
-
-def scaled_at(at: int | str, share: float) -> int | str:
-    """The `at` for a run that trains a share of its rounds: `21-30` becomes `3-3` for a tenth."""
-    rounds = rounds_of(at, share)
-    if rounds is None:
-        return at
-    return rounds[1] if str(at).isdigit() else f"{rounds[0]}-{rounds[1]}"
 
 
 def at_in_words(at: int | str) -> str:

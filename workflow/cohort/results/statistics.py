@@ -122,8 +122,7 @@ class Sample:
         return float(special.stdtr(self.n - 1, -self.mean / self.sd * math.sqrt(self.n)))
 
     def _sign_test(self) -> float:
-        """The probability of so many or more values above 0 if half of all are; a tie is not
-        above."""
+        """The probability of so many or more values above 0 if half are; a tie is not above."""
         return float(special.bdtrc(self.above - 1, self.n, 0.5))
 
 
@@ -384,9 +383,8 @@ def ordered_scores(runs: DataFrame, label: str, names: Names, better: str) -> Sc
     """The scores of the values of a label, which stand for strategies, in the study's order; `runs`
     are those of `runs_by_setting`."""
     order = names.ordered(label, runs[label])
-    table = runs[["setting", "seed", "value"]].assign(strategy=runs[label])
-    rank = table["strategy"].map(order.index)
-    return Scores.of(table.iloc[rank.argsort(kind="stable")], better)
+    table = runs.assign(strategy=runs[label], rank=runs[label].map(order.index))
+    return Scores.of(table.sort_values("rank", kind="stable"), better)
 
 
 def rates_ahead_of(baseline: str, scores: Scores) -> dict[str, Estimate]:

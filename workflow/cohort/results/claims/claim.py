@@ -64,15 +64,14 @@ class Comparison:
 
     def at(self, label: str, values: Sequence[str]) -> Self:
         """A comparison of only the points with these values of a label, in this order; UserError
-        if there is none."""
+        for a value without a point."""
         points = {point.labels[label]: point for point in self.points}
         if missing := [value for value in values if value not in points]:
             shared = set.intersection(*(set(point.labels.items()) for point in self.points))
             rest = ", ".join(f"{name} {value}" for name, value in sorted(shared) if name != label)
-            raise UserError(
-                f"{self.points[0].experiment} has no cell with {label} {missing[0]}"
-                f"{f' and {rest}' if rest else ''}; say in given which are meant"
-            )
+            cell = " and ".join(filter(None, [f"{label} {missing[0]}", rest]))
+            lacks = f"{self.points[0].experiment} has no cell with {cell}"
+            raise UserError(f"{lacks}; say in given which are meant")
         return replace(self, points=[points[value] for value in values])
 
 
@@ -86,46 +85,34 @@ class Matrix:
         self._axes: dict[str, dict[str, list[str]]] = {}
         self._points: dict[str, list[Point]] = {}
         for experiment, (axes, cells) in experiments.items():
-            names = [axis for axis in axes if axis != "seed"]
-            by_labels: defaultdict[tuple[str, ...], list[Given]] = defaultdict(list)
+            texts = {axis: list(map(series.label_text, axes[axis])) for axis in axes}
+            texts.pop("seed", None)
+            seeds: defaultdict[tuple[str, ...], list[Given]] = defaultdict(list)
             for cell in cells:
-                by_labels[tuple(series.label_text(cell.get(axis)) for axis in names)].append(cell)
-            self._axes[experiment] = {
-                axis: list(map(series.label_text, axes[axis])) for axis in names
-            }
-            self._points[experiment] = [
-                Point(
-                    experiment,
-                    dict(zip(names, labels, strict=True)),
-                    called=[],
-                    seeds=len(seeds),
-                    rounds=seeds[-1].get("rounds", 0),
-                )
-                for labels, seeds in by_labels.items()
-            ]
+                seeds[tuple(series.label_text(cell.get(axis)) for axis in texts)].append(cell)
+            self._axes[experiment], self._points[experiment] = texts, []
+            for values, runs in seeds.items():
+                labels, rounds = dict(zip(texts, values, strict=True)), runs[-1].get("rounds", 0)
+                point = Point(experiment, labels, [], seeds=len(runs), rounds=rounds)
+                self._points[experiment].append(point)
 
     def sweeps(self, experiment: str, given: Given, along: str) -> list[Comparison]:
         """The cells along a label in the order of its axis: one comparison for each combination of
         the other labels but those that vary together with it, such as rounds paired with J."""
         points = self._select(experiment, given)
         order = self._axis(experiment, along, "along is").index
-        values = _count_distinct([along], points)
-        apart = [
-            label
-            for label in self._axes[experiment]
-            if _count_distinct([along, label], points) > values
-        ]
+        count = _count_distinct([along], points)
+        axes = self._axes[experiment]
+        apart = [label for label in axes if _count_distinct([along, label], points) > count]
         sweeps: defaultdict[tuple[str, ...], list[Point]] = defaultdict(list)
         for point in points:
             sweeps[_values(apart, point)].append(replace(point, called=[along]))
         names = _fewest_labels(apart, [sweep[0] for sweep in sweeps.values()])
-        return [
-            Comparison(
-                sorted(sweep, key=lambda point: order(point.labels[along])),
-                dict(zip(names, _values(names, sweep[0]), strict=True)),
-            )
-            for sweep in sweeps.values()
-        ]
+        comparisons = []
+        for sweep in sweeps.values():
+            ordered = sorted(sweep, key=lambda point: order(point.labels[along]))
+            comparisons.append(Comparison(ordered, {name: sweep[0].labels[name] for name in names}))
+        return comparisons
 
     def points(self, experiment: str, given: Given) -> list[Point]:
         """One point per combination of values in `given`; UserError if they leave a choice."""
@@ -162,8 +149,7 @@ class Matrix:
         return texts
 
     def _select(self, experiment: str, given: Given) -> list[Point]:
-        self._axes_of(experiment)
-        points = self._points[experiment]
+        points = self._points[self._known(experiment)]
         for label, value in given.items():
             values = value if isinstance(value, list) else [value]
             texts = self.check_values(experiment, label, values, "given")
@@ -173,15 +159,14 @@ class Matrix:
             raise UserError(f"{experiment} has no cell with {labels}")
         return points
 
-    def _axes_of(self, experiment: str) -> dict[str, list[str]]:
+    def _known(self, experiment: str) -> str:
         if experiment not in self._axes:
-            raise UserError(
-                f"experiment is '{experiment}', which is not known{suggest(experiment, self._axes)}"
-            )
-        return self._axes[experiment]
+            near = suggest(experiment, self._axes)
+            raise UserError(f"experiment is '{experiment}', which is not known{near}")
+        return experiment
 
     def _axis(self, experiment: str, label: str, where: str) -> list[str]:
-        axes = self._axes_of(experiment)
+        axes = self._axes[self._known(experiment)]
         if label not in axes:
             raise UserError(
                 f"{where} '{label}', which is not an axis of {experiment}{suggest(label, axes)}"
@@ -256,8 +241,7 @@ class Claim(Component):
         return [f"{begin}-{begin + self.buckets - 1}" for begin in begins]
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """The comparisons to make, their points without metric and `at`. Raise UserError if the
-        study has no such cells."""
+        """The comparisons to make, points without metric and `at`; UserError without such cells."""
         raise NotImplementedError
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
@@ -274,10 +258,6 @@ class Claim(Component):
     def contrast(self, difference: Number) -> statistics.Sample:
         """The sample for testing a difference, an array with an entry for each seed, against 0."""
         return statistics.Sample.of(difference)
-
-    def is_about_every_run(self) -> bool:
-        """Whether each single run must bear the claim out, not the mean over seeds."""
-        return False
 
     def has_enough(self, points: Sequence[Point]) -> bool:
         """Whether a comparison can be judged on these points only, if the others have no value."""
@@ -301,12 +281,9 @@ class Claim(Component):
         return f"{value:.{digits}f}"
 
     def name_of(self, point: Point, names: Names) -> str:
-        """The name of a point that no other point of its comparison has."""
-        return point_name(point, names) or self.default_name(point, names)
-
-    def default_name(self, point: Point, names: Names) -> str:
-        """The name of a point that no label distinguishes: that of its strategy."""
-        return names.value("strategy", point.labels["strategy"])
+        """The name of a point that no other point of its comparison has: by the labels that
+        distinguish it, or else by its strategy."""
+        return point_name(point, names) or names.value("strategy", point.labels["strategy"])
 
     def placed(self, point: Point, value: float, names: Names) -> str:
         """A value as text, followed by the place of its point in parentheses."""
@@ -317,7 +294,7 @@ class Claim(Component):
         metric = point.metric.replace("_", " ") if point.metric != self.metric else ""
         at = "" if self.buckets or str(point.at) == str(self.at) else str(point.at)
         parts = filter(None, [point_name(point, names), metric, at])
-        return ", ".join(parts) or self.default_name(point, names)
+        return ", ".join(parts) or self.name_of(point, names)
 
     def sign(self) -> int:
         """The sign of a difference between two compared values of which the first is better."""
@@ -355,7 +332,7 @@ class ClaimAlong(Claim):
         is_said = not self.along or self.along in point.called
         own = "" if is_said else self.value_name(point, names)
         parts = filter(None, [own, point_name(point, names)])
-        return ", ".join(parts) or self.default_name(point, names)
+        return ", ".join(parts) or super().name_of(point, names)
 
     def value_name(self, point: Point, names: Names) -> str:
         """The short name of a point's value of the label."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from itertools import chain, compress, islice, zip_longest
 from pathlib import Path
@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cohort.core import counted, files, lazy
 from cohort.core.sealed_json import from_json, read_sealed, to_sealed_json
 from cohort.results import series, statistics
-from cohort.results.claims import CLAIMS, values
-from cohort.results.claims.claim import Claim, Comparison, Point, short_name
+from cohort.results.claims import values
+from cohort.results.claims.claim import Claim, Comparison, short_name
+from cohort.results.claims.kinds import CLAIMS
 from cohort.results.claims.values import NEVER, Value
 from cohort.results.comparison import FIX
 from cohort.results.names import METRICS, Names
@@ -70,71 +71,34 @@ one below where it does not."""
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """A point's value, or the mean, deviation and interval of its runs, as text."""
-
-    mean: str = ""
-    sd: str = ""
-    low: str = ""
-    high: str = ""
-    n: int = 0
-    planned: int = 0
-
-
-@dataclass(frozen=True)
-class Difference:
-    """By how much a comparison exceeds what its claim asks, with bounds, and in how many seeds; a
-    claim about every run has only the last."""
-
-    seeds: str
-    mean: str = ""
-    low: str = ""
-    high: str = ""
-
-    @property
-    def text(self) -> str:
-        """The difference with its bounds, and the number of seeds, in one text."""
-        return f"{self.mean}, {self.low} to {self.high}, {self.seeds}" if self.mean else self.seeds
-
-
-@dataclass(frozen=True)
 class Evidence:
-    """The verdict on one comparison by our runs or by the paper's values, the numbers of each
-    point, and `shown`, which puts them in relation; `text` says all. Where a value is missing there
-    are only the numbers."""
+    """The verdict on one comparison by our runs or by the paper's values, and `shown`, which puts
+    them in relation; `text` says all. Where a value is missing there are only the numbers.
 
-    numbers: list[Numbers]
+    `numbers` has for each point its value, or the `mean`, `sd` and interval (`low`, `high`) of its
+    runs, as text, and how many there are (`n`) of those `planned`. `difference` says by how much
+    the comparison exceeds what its claim asks (`mean`, between the bounds `low` and `high`) and in
+    how many `seeds`, and all in one `text`; a claim about every run has only the seeds.
+    """
+
+    numbers: list[dict[str, Any]]
     opening: str = ""
     shown: str = ""
     verdict: str = ""
-    difference: Difference | None = None
+    difference: dict[str, str] = field(default_factory=dict)
     text: str = ""
     name: str = ""
-
-
-@dataclass(frozen=True)
-class NamedPoint:
-    """A point of a comparison: its name, and the experiment and labels of its cells."""
-
-    name: str
-    experiment: str
-    labels: dict[str, str]
-
-
-@dataclass(frozen=True)
-class JudgedComparison:
-    """A comparison of a claim, and the evidence by the paper's values (side `paper`) and by our
-    runs (`ours`); its name tells it from the claim's others."""
-
-    name: str
-    points: list[NamedPoint]
-    sides: dict[str, Evidence]
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedClaim:
     """A claim with its verdicts by our runs (`measured`) and by the paper's own values, and the
-    evidence as text and comparison by comparison."""
+    evidence as text and comparison by comparison. Rounds are those of the full scale.
+
+    A comparison has a `name` that tells it from the claim's others, its `points` with the name, the
+    experiment and the labels of each, and `sides`: the Evidence as plain data, by the paper's
+    values (`paper`) and by our runs (`ours`).
+    """
 
     claim: str
     says: str
@@ -152,7 +116,7 @@ class JudgedClaim:
     doubtful: str
     gap: str
     paper_gap: str
-    comparisons: list[JudgedComparison]
+    comparisons: list[dict[str, Any]]
 
 
 class Judgment(NamedTuple):
@@ -186,7 +150,7 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
     table = table.drop(columns=["comparisons", "gap", "paper_gap"])
     bare = [replace(claim, measured_evidence="", paper_evidence="") for claim in claims]
     layout, verdicts = (lay_out(form, spec["scale"]) for form in (claims, bare))
-    for form in (layout, verdicts):
+    for form in (layout, verdicts):  # LaTeX breaks no page within a row
         form.notes.extend(restored_notes(spec["metrics"].values()))
     formats = {
         ".csv": lambda: table.to_csv(index=False, lineterminator="\n"),
@@ -213,33 +177,33 @@ def _judged_claim(
     name: str, entry: Mapping[str, Any], spec: Mapping[str, Any], read: Metrics
 ) -> JudgedClaim:
     names = Names(titles=dict(spec.get("titles", {})))
-    claim, shares = CLAIMS[entry["kind"]].from_spec(entry), entry["rounds"]
-    scaled = replace(claim, at=series.scaled_at(claim.at, shares[claim.experiment]))
+    claim = CLAIMS[entry["kind"]].from_spec(entry)
     comparisons = from_json(list[Comparison], entry["comparisons"])
     points = [point for comparison in comparisons for point in comparison.points]
     printed = with_values(comparisons, values.paper_values(points, spec["study"], claim.paper))
-    planned = [_at_scale(comparison, shares) for comparison in comparisons]
-    measured = with_values(planned, values.measured_values(points, read))
+    measured = with_values(comparisons, values.measured_values(points, read))
     papers = judge_paper(claim, printed, names)
     is_judged = spec["scale"] == series.FULL or not spec.get("reproduces", True)
-    runs = judge_runs(scaled, measured, names, is_judged=is_judged)
+    runs = judge_runs(claim, measured, names, is_judged=is_judged)
     frames = (read(point.experiment, point.metric) for point in points)
     if any(series.is_generated(frame) for frame in frames if frame is not None):
         papers = runs = Judgment("no verdict", [], "generated stand-in data")
         printed = []
     compared = []
     for comparison, paper, ours in zip_longest(comparisons, papers.comparisons, runs.comparisons):
-        named = [_named(point, scaled, names) for point in comparison.points]
-        sides = {"paper": paper, "ours": ours} if ours else {}
-        compared.append(JudgedComparison(comparison_name(comparison, names), named, sides))
-    once, _ = _values_once(scaled, measured, names)
+        points = [
+            {"name": claim.name_of(it, names), "experiment": it.experiment, "labels": it.labels}
+            for it in comparison.points
+        ]
+        sides = {"paper": asdict(paper), "ours": asdict(ours)} if ours else {}
+        label = comparison_name(comparison, names)
+        compared.append({"name": label, "points": points, "sides": sides})
+    once, _ = _values_once(claim, measured, names)
+    said = {key: getattr(claim, key) for key in ("says", "where", "metric", "at")}
     return JudgedClaim(
         claim=name,
-        says=claim.says,
-        where=claim.where,
         kind=claim.name,
-        metric=claim.metric,
-        at=scaled.at,
+        **said,
         measured=runs.verdict,
         measured_evidence=runs.evidence,
         paper=papers.verdict,
@@ -254,24 +218,10 @@ def _judged_claim(
     )
 
 
-def _named(point: Point, claim: Claim, names: Names) -> NamedPoint:
-    return NamedPoint(claim.name_of(point, names), point.experiment, point.labels)
-
-
 def with_values(comparisons: Sequence[Comparison], every: Sequence[Value]) -> list[Valued]:
     """Pair each comparison with the values of its points; `every` holds all of them in order."""
     rest = iter(every)
     return [(comparison, list(islice(rest, len(comparison.points)))) for comparison in comparisons]
-
-
-def _at_scale(comparison: Comparison, shares: Mapping[str, float]) -> Comparison:
-    """The comparison for runs that train shares of their rounds, given by experiment."""
-    points = []
-    for point in comparison.points:
-        share = shares[point.experiment]
-        at, rounds = series.scaled_at(point.at, share), round(point.rounds * share)
-        points.append(replace(point, at=at, rounds=rounds))
-    return replace(comparison, points=points)
 
 
 def judge_runs(
@@ -294,7 +244,7 @@ def judge_runs(
     for (comparison, _), (rows, _) in zip(valued, paired, strict=True):
         own = claim.clauses(comparison, list(rows))
         clauses.append([list(map(claim.contrast, clause)) for clause in own])
-    decided = decide(clauses, every_run=claim.is_about_every_run())
+    decided = decide(clauses, every_run=getattr(claim, "every", None) == "runs")
     evidence = [
         _evidence(claim, comparison, shared, names, *decision)
         for (comparison, _), (_, shared), decision in zip(valued, paired, decided, strict=True)
@@ -396,37 +346,41 @@ def _evidence(
     part = comparison if part is None and len(complete) == len(own) else part
     if part is None:
         return Evidence(numbers)
-    difference = _difference(claim, *deciding) if deciding else None
+    difference = _difference(claim, *deciding) if deciding else {}
     shown = claim.shown(part, complete, names)
-    text = shown + (f" [{difference.text}]" if difference else "")
+    text = shown + (f" [{difference['text']}]" if difference else "")
     text += _remarks(claim, comparison, own, names)
     said = claim.opening(part, names), shown, verdict, difference, text
     return Evidence(numbers, *said, comparison_name(comparison, names))
 
 
-def _difference(claim: Claim, contrast: Sample, *bounds: float) -> Difference:
-    if claim.is_about_every_run():
-        return Difference(f"in {contrast.above} of {contrast.n} runs")
+def _difference(claim: Claim, contrast: Sample, *bounds: float) -> dict[str, str]:
+    """The `difference` of an Evidence."""
+    if getattr(claim, "every", None) == "runs":
+        seeds = f"in {contrast.above} of {contrast.n} runs"
+        return {"seeds": seeds, "mean": "", "low": "", "high": "", "text": seeds}
     texts = []
     for value in (contrast.mean, *bounds):
         number = claim.number(value) if abs(value) < NEVER else f"{value}".replace("inf", "∞")
         texts.append(f"{'+' if value > 0 else ''}{number}")
     is_tie = not contrast.above and not contrast.below
     where = "tie in all" if is_tie else f"above 0 in {contrast.above} of"
-    return Difference(f"{where} {contrast.n} {contrast.unit}", *texts)
+    seeds, (mean, low, high) = f"{where} {contrast.n} {contrast.unit}", texts
+    text = f"{mean}, {low} to {high}, {seeds}"
+    return {"seeds": seeds, "mean": mean, "low": low, "high": high, "text": text}
 
 
-def _numbers(claim: Claim, value: Value) -> Numbers:
-    """Format the runs behind a point, or the paper's value for it."""
-    sample = Sample.of(value.cut_off())
+def _numbers(claim: Claim, value: Value) -> dict[str, Any]:
+    """The `numbers` of an Evidence: the runs behind a point, or the paper's value for it."""
+    sample, spread = Sample.of(value.cut_off()), [""] * 3
     mean = claim.number(value.value) if value.is_complete or sample.n else ""
-    if sample.n < 2 or value.value == NEVER:
-        return Numbers(mean, n=sample.n, planned=value.planned)
-    interval = sample.interval()
-    if not claim.counts_rounds():
-        interval = METRICS[claim.metric].clip_interval(sample.mean, interval)
-    sd, low, high = map(claim.number, (sample.sd, *interval))
-    return Numbers(mean, sd, low, high, sample.n, value.planned)
+    if sample.n > 1 and value.value != NEVER:
+        interval = sample.interval()
+        if not claim.counts_rounds():
+            interval = METRICS[claim.metric].clip_interval(sample.mean, interval)
+        spread = list(map(claim.number, (sample.sd, *interval)))
+    numbers = dict(zip(("mean", "sd", "low", "high"), (mean, *spread), strict=True))
+    return numbers | {"n": sample.n, "planned": value.planned}
 
 
 def _remarks(claim: Claim, comparison: Comparison, own: Sequence[Value], names: Names) -> str:

@@ -1,5 +1,6 @@
 """The kinds of claims: about values, which is best, in which order they are, how far apart, how
-early; about differences of two quantities or values of a label; and about two such differences."""
+early; about differences of two quantities or values of a label; and about two such differences.
+Planning imports this module, so pandas is lazy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from cohort.core.components import parameter
+from cohort.core.components import Catalog, parameter
 from cohort.core.errors import UserError
 from cohort.results import statistics
 from cohort.results.claims import claim as base
@@ -20,7 +21,7 @@ AT = "at"
 PAIR = {"type": "array", "minItems": 2, "maxItems": 2, "uniqueItems": True}
 PAIRS_HELP = "pairs of its values: the first one's metric minus the second's"
 LABELS: dict[str, Any] = {"type": "object", "minProperties": 1}
-CHAIN = {"anyOf": [LABELS, {"type": "array", "items": LABELS, "minItems": 2}]}
+CHAIN: dict[str, Any] = {"type": "array", "items": LABELS, "minItems": 2}
 QUANTITY = {
     "type": "object",
     "properties": {
@@ -82,8 +83,7 @@ class Best(base.ClaimAlong):
 
 @dataclass(frozen=True, kw_only=True)
 class Order(base.ClaimAlong):
-    """The metric falls (or rises) from each value of `along` to the next, for each combination of
-    the other labels."""
+    """For each combination of the other labels the metric falls (or rises) from value to value."""
 
     name: ClassVar[str] = "order"
     fewest = 2
@@ -110,9 +110,9 @@ class Order(base.ClaimAlong):
 
 @dataclass(frozen=True, kw_only=True)
 class Range(base.ClaimAlong):
-    """The metric is above a number, below one, or in the range `between`; or its values along a
-    label lie at most `within`, or more than `beyond`, apart. It is so for each combination of the
-    other labels, without `along` for each setting."""
+    """The metric is above a number, below one, or both; or its values along a label lie at most
+    `within`, or more than `beyond`, apart. It is so for each combination of the other labels,
+    without `along` for each setting."""
 
     name: ClassVar[str] = "range"
     fewest = 2
@@ -120,22 +120,21 @@ class Range(base.ClaimAlong):
     along: str = parameter("", help="the label whose values are judged together")
     above: float | None = parameter(None, help="what it is above, in the unit as shown")
     below: float | None = parameter(None, help="what it is below")
-    between: list[float] | None = parameter(None, minItems=2, maxItems=2, help="its two limits")
     within: float | None = parameter(None, minimum=0, help="how far its values may lie apart")
     beyond: float | None = parameter(None, minimum=0, help="how far apart two of its values lie")
-    every: Literal["runs"] | None = parameter(None, help="runs: each run, not the typical one")
+    every: Literal["runs"] | None = parameter(
+        None, help="runs: each single run must bear it out, not the typical one"
+    )
 
     def check(self) -> None:
         apart = [limit for limit in (self.within, self.beyond) if limit is not None]
-        if self.above is None and self.below is None and not self.between and not apart:
+        if self.above is None and self.below is None and not apart:
             raise UserError(
-                "it needs the range that the sentence names: above, below or between (44 to 45 %), "
-                "or within or beyond (how far apart)"
+                "it needs the range that the sentence names: above or below, or within or beyond "
+                "(how far apart)"
             )
         if apart and not self.along:
             raise UserError("within and beyond need along, the label whose values lie apart")
-        if self.between and self.between[0] >= self.between[1]:
-            raise UserError(f"between is {self.between}, a range that ends before it begins")
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         if self.along:
@@ -145,8 +144,7 @@ class Range(base.ClaimAlong):
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """Clauses that are all true if each value is strictly above and below the bounds, each two
-        are within `within`, some two are apart by more than `beyond`, and each value is in the
-        range `between`, as far as these are given."""
+        are within `within`, and some two are apart by more than `beyond`, if these are given."""
         clauses: list[list[Number]] = []
         pairs = list(permutations(values, 2))
         if self.above is not None:
@@ -157,14 +155,7 @@ class Range(base.ClaimAlong):
             clauses += [[above(self.within, high - low, -TIE)] for high, low in pairs]
         if self.beyond is not None:
             clauses += [[above(high, low, self.beyond) for high, low in pairs]]
-        if self.between:
-            low, high = self.between
-            clauses += [[above(value, low, -TIE)] for value in values]
-            clauses += [[above(high, value, -TIE)] for value in values]
         return clauses
-
-    def is_about_every_run(self) -> bool:
-        return self.every == "runs"
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         low, high = min(values), max(values)
@@ -174,7 +165,6 @@ class Range(base.ClaimAlong):
         text = f"{self.number(high - low)} apart, {first} to {last}" if self.along else first
         for value, bound in ((low, self.above), (high, self.below)):
             text += "" if bound is None else f" {relation(value, bound)} {bound:g}"
-        text += f", asked for {' to '.join(map(self.number, self.between))}" if self.between else ""
         return text + (f", asked for more than {self.beyond:g}" if self.beyond is not None else "")
 
 
@@ -307,9 +297,8 @@ class Compare(base.Claim):
             Comparison([subject, point], way=way) for subject in subjects for way, point in others
         ]
 
-    def default_name(self, point: Point, names: Names) -> str:
-        """The name of a point that no label distinguishes: that of its experiment."""
-        return point.experiment.replace("_", " ")
+    def name_of(self, point: Point, names: Names) -> str:
+        return base.point_name(point, names) or point.experiment.replace("_", " ")
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """One clause: the first value is above (or below) the second by more than the margin."""
@@ -365,20 +354,17 @@ class Average(Gain):
         """One comparison per pair: the points of its two values in each setting."""
         comparisons = []
         for pair in [self.checked(matrix, pair, "pairs") for pair in self.pairs]:
-            points, settings = [], 0
+            points: list[Point] = []
             for sweep in self.sweeps(matrix):
                 if set(pair) <= {point.labels[self.along] for point in sweep.points}:
-                    settings += 1
                     points += [
                         replace(point, called=[*sweep.name, self.along])
                         for point in sweep.at(self.along, pair).points
                     ]
-            if settings < FEWEST_SETTINGS:
-                raise UserError(
-                    f"pairs names {' and '.join(pair)}, which {settings} settings have together; "
-                    f"an average takes at least {FEWEST_SETTINGS}, so judge them one by one (kind "
-                    "gain)"
-                )
+            if (settings := len(points) // 2) < FEWEST_SETTINGS:
+                both = f"pairs names {' and '.join(pair)}, which {settings} settings have together"
+                hint = "so judge them one by one (kind gain)"
+                raise UserError(f"{both}; an average takes at least {FEWEST_SETTINGS}, {hint}")
             comparisons.append(Comparison(points))
         return comparisons
 
@@ -415,54 +401,30 @@ class WiderGap(base.ClaimAlong):
     between: list[Any] = parameter(
         minItems=2, uniqueItems=True, help="its values: the first minus each of the others"
     )
-    larger: dict[str, Any] | None = parameter(
-        None, minProperties=1, help="labels with a larger difference; at for rounds, such as 41-100"
+    grows: list[list[dict[str, Any]]] = parameter(
+        items=CHAIN, minItems=1, help="lists of labels, from one to the next of which it grows"
     )
-    than: dict[str, Any] | None = parameter(None, minProperties=1, help="than with these labels")
-    grows: list[Any] | None = parameter(
-        None, items=CHAIN, minItems=1, help="instead: labels, from one to the next, or such lists"
-    )
-
-    def check(self) -> None:
-        named = [labels is not None for labels in (self.larger, self.than, self.grows)]
-        if named not in ([True, True, False], [False, False, True]):
-            raise UserError(
-                "it needs larger and than, the labels of two differences, or else grows, a list of "
-                "labels in whose order the difference grows"
-            )
-        for chain in self.chains():
-            is_chain = isinstance(chain, list) and len(chain) > 1
-            if not is_chain or not all(isinstance(labels, dict) for labels in chain):
-                raise UserError("grows needs the labels of at least two settings, or lists of them")
-
-    def chains(self) -> list[list[dict[str, Any]]]:
-        """Lists of labels; from each entry of a list to the next the difference grows."""
-        if self.grows is None:
-            return [[self.than or {}, self.larger or {}]]
-        return self.grows if isinstance(self.grows[0], list) else [self.grows]
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """Comparisons of four points: the pair of values with larger labels, then the pair with
         smaller ones, for settings that agree in all other labels."""
         first, *others = self.checked(matrix, self.between, "between")
-        steps = [step for chain in self.chains() for step in pairwise(chain)]
+        steps = [step for chain in self.grows for step in pairwise(chain)]
         comparisons = []
         for other, (than, larger) in product(others, steps):
             label = {self.along: other} if len(others) > 1 else {}
-            more, less = (
+            sides = [
                 self._pairs(matrix, [first, other], labels, {*larger, *than})
                 for labels in (larger, than)
-            )
+            ]
             step = [
-                Comparison([*pair.points, *smaller.points], label | pair.name)
-                for pair, smaller in product(more, less)
-                if pair.name == smaller.name
+                Comparison([*more.points, *less.points], label | more.name)
+                for more, less in product(*sides)
+                if more.name == less.name
             ]
             if not step:
-                raise UserError(
-                    "two settings have no other label in common, so that nothing can be compared; "
-                    "say more in given"
-                )
+                why = "two settings have no other label in common, so that nothing can be compared"
+                raise UserError(f"{why}; say more in given")
             comparisons += step
         return comparisons
 
@@ -511,3 +473,7 @@ def _differences_text(claim: base.Claim, values: Sequence[float], places: Sequen
         left, right, apart = map(claim.number, (first, second, differences[-1]))
         texts.append(f"{left} - {right} = {apart} ({place})")
     return f" {relation(differences[0], differences[-1])} ".join(texts)
+
+
+KINDS = (Average, Best, Compare, Gain, WiderGap, Order, Range, Slower)
+CLAIMS = Catalog(__name__, base.Claim, KINDS)

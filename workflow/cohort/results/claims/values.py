@@ -124,14 +124,14 @@ def _runs_by_labels(
 ) -> Mapping[Any, list[Mapping[Any, Any]]]:
     """The planned runs of each point by its labels: the `value`, NaN if unfinished, the last round
     that a run `lasted`, and whether it `diverged` or ended `at_chance`."""
-    cells = value_at(metrics, metric, at)
+    cells, scale = value_at(metrics, metric, at), names.METRICS[metric].scale
     labels = [label for label in series.label_columns(metrics) if label != "seed"]
     done, diverged = cells["status"].eq("done"), cells["status"].eq("diverged")
     could_guess = metric.endswith("accuracy") and metric not in series.BELOW_CHANCE
     close_to_guess = cells["value"] <= 1.05 * cells["digest"].map(series.chance_level(metrics))
     lasted = cells["digest"].map(metrics.groupby("digest")["round"].max()).astype(float)
     cells = cells.assign(
-        value=cells["value"].where(done | diverged) * display_scale(metric, at),
+        value=cells["value"].where(done | diverged) * (1 if counts_rounds(at) else scale),
         lasted=lasted.mask(diverged, metrics["round"].max()),  # it would never get there
         diverged=diverged,
         at_chance=done & close_to_guess & (could_guess and not counts_rounds(at)),
@@ -140,11 +140,6 @@ def _runs_by_labels(
     for run in cells.to_dict("records"):
         runs[frozenset((label, run[label]) for label in labels)].append(run)
     return runs
-
-
-def display_scale(metric: str, at: int | str) -> float:
-    """The factor from a value as stored to the value as shown."""
-    return 1.0 if counts_rounds(at) else names.METRICS[metric].scale
 
 
 def value_at(metrics: pd.DataFrame, metric: str, at: int | str) -> pd.DataFrame:
@@ -216,7 +211,8 @@ def paper_values(points: Sequence[Point], study: str, items: str) -> list[Value]
             frame = pd.DataFrame(curve)[["metric", "round", "value"]]
             metrics = frame.assign(digest="", status="done")
             number = float(value_at(metrics, point.metric, point.at)["value"].iloc[0])
-        number = round(number * display_scale(point.metric, point.at), 9)
+        scale = 1 if counts_rounds(point.at) else names.METRICS[point.metric].scale
+        number = round(number * scale, 9)
         runs, doubtful = int(bool(used)), paper.doubts(value.doubtful for value in used)
         values.append(Value(number, runs, runs, doubtful=doubtful))
     return values

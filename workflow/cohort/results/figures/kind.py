@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 mpl = lazy("matplotlib")
 TEXTS: dict[str, Any] = {"items": {"type": "string"}, "minItems": 1}
 PAIR: dict[str, Any] = {"items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+STATUS_NOTES = {
+    "unfinished": "unfinished runs included",
+    "diverged": f"{theme.CROSS}: a run diverged",
+}
 FALLBACK = "test_accuracy"  # what runs are compared by where a figure shows no metric by round
 
 
@@ -167,6 +171,8 @@ class Kind(Item):
 @dataclass(frozen=True, kw_only=True)
 class Averaging(Kind):
     """Base of the kinds that average over seeds, and over further labels if the study says so."""
+
+    status_notes: ClassVar[Mapping[str, str]] = STATUS_NOTES
 
     pooled: list[str] | None = parameter(
         None, help="labels to average over, as a paper did", **TEXTS

@@ -115,7 +115,12 @@ class Style(Names):
         if hue == "strategy" and value in self.methods:
             index = self.methods.index(value)
             return OWN, index
-        names = [name for name in self._names(hue) if name not in self.methods]
+        names = self.strategies
+        if hue != "strategy":  # of an invented label that names strategies, these come first
+            own = self.orders.get(hue, []) if hue in NOMINAL else []
+            others = [name for name in own if self._as_strategy(hue, name)[0] == hue]
+            names = own if len(others) == len(own) else [*self.strategies, *others]
+        names = [name for name in names if name not in self.methods]
         if value not in names:
             return UNKNOWN, 0
         index, has_own = names.index(value), hue in ("strategy", *FREE) and bool(self.methods)
@@ -132,14 +137,6 @@ class Style(Names):
                 if self.value("strategy", strategy) == self.value(hue, value):
                     return "strategy", strategy
         return hue, value
-
-    def _names(self, hue: str) -> list[str]:
-        """What has looks of its own: of an invented label that names strategies, these first."""
-        if hue == "strategy":
-            return self.strategies
-        names = self.orders.get(hue, []) if hue in NOMINAL else []
-        others = [name for name in names if self._as_strategy(hue, name)[0] == hue]
-        return names if len(others) == len(names) else [*self.strategies, *others]
 
 
 def deviation_limits(statistics: Any, unit: str) -> tuple[Any, Any]:
@@ -176,8 +173,7 @@ def say(axes: Axes, reason: str) -> None:
 
 
 def grid_cell(axes: Axes) -> tuple[float, float]:
-    """The width and height in inches of the grid cell that holds these axes, margins included,
-    before there is a legend."""
+    """Width and height in inches of these axes' grid cell with margins, as without a legend."""
     grid, figure = axes.get_gridspec(), axes.get_figure(root=True)
     assert grid and figure
     width, height = figure.get_size_inches()

@@ -76,8 +76,13 @@ def _crate(
     then what the runs refer to, then the runs."""
     names = [*manifest["files"], releases.MANIFEST, CROISSANT]
     files = [_entity(name, "File", encodingFormat=FORMATS[Path(name).suffix]) for name in names]
-    parameters, tables = [*map(_parameter, PARAMETERS)], _refs(files[:-2])
-    mentioned = [{"@id": "#workflow-run"}, {"@id": "#rows"}, *actions]
+    parameters, tables = list[Entity](), _refs(files[:-2])
+    for name, text in PARAMETERS.items():
+        entity = _entity(f"#{name}", "FormalParameter", additionalType="Text", description=text)
+        if isinstance(DEFAULTS.get(name), str | int | float):
+            entity["defaultValue"] = str(DEFAULTS[name])
+        parameters.append(entity)
+    mentioned: list[Entity] = [{"@id": "#workflow-run"}, {"@id": "#rows"}, *actions]
     license = _entity(about["license"], "CreativeWork")
     variable = {
         "./": about
@@ -129,14 +134,6 @@ def _run(run: Record) -> list[Entity]:
     return [action, *inputs, trainer, *devices, *needed, software]
 
 
-def _parameter(name: str) -> Entity:
-    """An input of the workflow, with its default if it has one."""
-    default, text = DEFAULTS.get(name), PARAMETERS[name]
-    parameter = _entity(f"#{name}", "FormalParameter", additionalType="Text", description=text)
-    has_default = isinstance(default, str | int | float)
-    return parameter | ({"defaultValue": str(default)} if has_default else {})
-
-
 def _value(name: str, value: Any) -> Entity:
     """A value of an input, whose id says both."""
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
@@ -165,14 +162,9 @@ def _croissant(folder: Path, manifest: Entity, about: Entity) -> Entity:
         | {"sha256": file["sha256"], "contentSize": f"{(folder / name).stat().st_size} B"}
         for name, file in manifest["files"].items()
     ]
-    description = {"version": cohort.__version__, "citeAs": manifest["cite"]}
+    description = about | {"version": cohort.__version__, "citeAs": manifest["cite"]}
     tables = [_record_set(folder / name) for name in manifest["files"]]
-    return (
-        FIXED["croissant"]
-        | about
-        | description
-        | {"distribution": distribution, "recordSet": tables}
-    )
+    return FIXED["croissant"] | description | {"distribution": distribution, "recordSet": tables}
 
 
 def _record_set(file: Path) -> Entity:

@@ -56,7 +56,6 @@ LICENSE = "CC-BY-4.0"
 CITE = "Cite Cohort (CITATION.cff) and the papers whose methods were run (README.md lists them)."
 DICTIONARIES = ("digest", "group", "metric")
 """The columns whose values repeat."""
-RUN_BYTES, MOST_RUNS = 2**26, 50_000  # of a run in a table that is read, and of a release
 WHOLE = {"type": "integer", "minimum": 0}
 HASH = {"type": "string", "pattern": SHA256}
 FILE = object_schema("bytes", rows=WHOLE, bytes=WHOLE, sha256=HASH)
@@ -64,7 +63,7 @@ FILES = {f"{name}.parquet": FILE for name in TABLES}
 SCHEMA = object_schema(
     format={"const": FORMAT},
     name={"type": "string", "pattern": "^[a-z][a-z0-9_]{0,60}$"},
-    runs={"type": "integer", "minimum": 1, "maximum": MOST_RUNS},
+    runs={"type": "integer", "minimum": 1},
     license=TEXT,
     cite=TEXT,
     files=object_schema(*(FILES.keys() - {"runs.parquet"}), **FILES),
@@ -164,24 +163,17 @@ def _check_files(folder: Path) -> dict[str, Any]:
 
 
 def _open_table(file: Path, manifest: dict[str, Any]) -> parquet.ParquetFile:
-    """Open a table. Raise ValueError if, by its metadata, it has other rows than the manifest says,
-    or takes too much memory for so many runs: small files may hold any number of rows."""
-    metadata, runs = parquet.read_metadata(file), manifest["runs"]
-    rows = manifest["files"][file.name]["rows"]
-    if metadata.num_rows != rows or (file.name == "runs.parquet" and rows != runs):
-        raise ValueError(f"{file.name} has {metadata.num_rows} rows, other than {MANIFEST} says")
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
-    size = sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in chunks)
-    if size > runs * RUN_BYTES:
-        raise ValueError(f"{file.name} would take {size / 1e6:,.0f} MB, too much for {runs} runs")
-    names = [name for name in DICTIONARIES if name in metadata.schema.names]
-    return parquet.ParquetFile(file, metadata=metadata, read_dictionary=names)
+    """Open a table. Raise ValueError if it has other rows than the manifest says."""
+    names = set(DICTIONARIES).intersection(parquet.read_schema(file).names)
+    table = parquet.ParquetFile(file, read_dictionary=sorted(names))
+    rows, runs = manifest["files"][file.name]["rows"], manifest["runs"]
+    if table.metadata.num_rows != rows or (file.name == "runs.parquet" and rows != runs):
+        raise ValueError(f"{file.name} has {table.metadata.num_rows} rows, not as {MANIFEST} says")
+    return table
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read a release's manifest. Raise UserError unless checksum, format and file names are
-    valid."""
+    """Read a release's manifest; UserError unless checksum, format and file names are valid."""
     file = folder / MANIFEST
     if not file.is_file():
         raise UserError(f"{folder} is not a release: it has no {MANIFEST}")
@@ -417,12 +409,11 @@ def _filled_columns(part: pa.Table | None) -> dict[str, np.ndarray]:
     if part is None:
         return columns
     for name in part.column_names:
-        gaps, values = part[name].null_count, part[name].to_numpy()
+        gaps, values, first = part[name].null_count, part[name].to_numpy(), COUNTED.get(name)
         if 0 < gaps < len(part):
             raise ValueError(f"{name} lacks values")
-        if name in COUNTED:
-            if values.tolist() != list(range(COUNTED[name], len(part) + COUNTED[name])):
-                raise ValueError(f"the rows are not sorted by {name}")
-        elif name != "digest" and not gaps:
+        if first is not None and values.tolist() != list(range(first, len(part) + first)):
+            raise ValueError(f"the rows are not sorted by {name}")
+        if name != "digest" and first is None and not gaps:
             columns[name] = values
     return columns

@@ -46,6 +46,7 @@ CONTRADICTED = "Contradicted by the paper's own numbers"
 REFUTED = "Contradicted by our runs"
 OTHERS = "Not contradicted"
 WAITING = "Without enough runs"
+HEADINGS = (CONTRADICTED, REFUTED, OTHERS, WAITING)
 SIDES = {"paper": "paper's numbers", "ours": "our runs"}
 PAPERS = "the paper's own numbers"
 PIXELS = 0.54  # of the page for a pixel of a picture, so that text has one size in all of them
@@ -128,8 +129,7 @@ class StudyRuns:
         return [cell for cell in self.cells.values() if "settings" in cell]
 
     def anchor(self, experiment: str, labels: Mapping[str, str]) -> str:
-        """The page anchor of the group with these label values; empty if none of its runs is
-        done."""
+        """The anchor of the group with these label values; empty if none of its runs is done."""
         cells = self.experiments.get(experiment, [])
         names = tuple(name for name in labels if cells and name in cells[0]["labels"])
         if (experiment, names) not in self._anchors:
@@ -308,8 +308,7 @@ def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
 
 
 def shown_table(item: Spec) -> dict[str, Any]:
-    """Read an item's table from the JSON file that `tabulate` writes; lay its rows that have runs
-    out for the page."""
+    """Read a table from the JSON file that `tabulate` writes; lay its rows with runs out."""
     layout = lay_out_table(item, Comparison.read(with_suffix(item["files"], ".json")))
     rows = [line for line in layout.lines if any(map(HAS_RUNS, line[1]))]
     if left_out := len(layout.lines) - len(rows):
@@ -329,64 +328,41 @@ def shown_table(item: Spec) -> dict[str, Any]:
 
 def page_claims(spec: Spec) -> dict[str, Any]:
     """Read the claims of a page from the JSON file that `write_judged` writes: how many have each
-    verdict, how verdicts come about, and the claims below headings, contradicted ones first, those
-    without a verdict last."""
-    claims = judged.read_judged(with_suffix(spec["claims"], ".json"))
-    totals = [(SIDES["ours"], _verdict_counts(map(_our_verdict, claims)))]
-    notes = [f"{judged.MEASURED} {judged.BRACKETS}", judged.TOO_FEW]
-    if any(claim.paper != judged.NO_PAPER for claim in claims):
-        papers = _verdict_counts(claim.paper for claim in claims)
-        totals.insert(0, (PAPERS, papers))
-        notes.insert(1, judged.PAPER)
-    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for claim in claims:
-        groups[_heading(claim)].append(_claim(claim, spec["quotes"][claim.claim]))
-    headings = (CONTRADICTED, REFUTED, OTHERS, WAITING)
-    shown = [(heading, groups[heading]) for heading in headings if heading in groups]
-    return {"totals": totals, "notes": notes, "groups": shown}
-
-
-def _verdict_counts(verdicts: Iterable[str]) -> list[tuple[str, int]]:
-    """Count the claims with each verdict: held first, then not held and the unclear ones."""
-    counts = Counter(verdicts)
-    ordered = dict.fromkeys([*judged.SHOWN_ORDER, *sorted(counts)])
-    return [(verdict, counts[verdict]) for verdict in ordered if verdict in counts]
-
-
-def _our_verdict(claim: judged.JudgedClaim) -> str:
-    """The verdict by our runs, or NO_RUNS if there are none."""
-    return NO_RUNS if claim.measured == statistics.NOT_ENOUGH and not claim.n else claim.measured
-
-
-def _heading(claim: judged.JudgedClaim) -> str:
-    """The heading below which a claim stands."""
-    if claim.paper == judged.NOT_HELD:
-        return CONTRADICTED
-    if claim.measured in (judged.NOT_HELD, judged.LEANS_NOT_HELD):
-        return REFUTED
-    return WAITING if claim.measured in (statistics.NOT_ENOUGH, judged.NOT_JUDGED) else OTHERS
-
-
-def _claim(claim: judged.JudgedClaim, quotes: Spec) -> dict[str, Any]:
-    """A claim with the verdicts to show, and what it `quotes` of its paper."""
-    ours = _our_verdict(claim)
-    verdicts = [(SIDES["paper"], claim.paper)] if claim.paper != judged.NO_PAPER else []
-    if ours not in (NO_RUNS, judged.NOT_JUDGED):  # which the totals say once
-        verdicts.append((SIDES["ours"], ours))
-    notes = {
-        f"Our runs: {claim.gap}.": claim.gap and claim.n,
-        f"Paper: {claim.paper_gap}.": claim.paper_gap,
-        f"{claim.diverged} runs diverged and count with the worst value.": claim.diverged,
-        f"Doubtful: {claim.doubtful}.": claim.doubtful,
-    }
-    parts = [part for comparison in claim.comparisons for part in comparison.sides.values()]
-    return {
-        "judged": claim,
-        "quotes": quotes,
-        "verdicts": verdicts,
-        "notes": [note for note, is_needed in notes.items() if is_needed],
-        "has_numbers": any(numbers.mean for part in parts for numbers in part.numbers),
-    }
+    verdict, held first, then not held and the unclear ones; how verdicts come about; and the claims
+    below headings, with the verdicts to show and what they `quotes` of their paper."""
+    groups: dict[str, list[dict[str, Any]]] = {it: [] for it in HEADINGS}
+    counts: dict[str, Counter[str]] = {PAPERS: Counter(), SIDES["ours"]: Counter()}
+    for claim in judged.read_judged(with_suffix(spec["claims"], ".json")):
+        has_none = claim.measured == statistics.NOT_ENOUGH and not claim.n
+        measured = NO_RUNS if has_none else claim.measured
+        counts[PAPERS][claim.paper] += 1
+        counts[SIDES["ours"]][measured] += 1
+        shown = {SIDES["paper"]: claim.paper, SIDES["ours"]: measured}
+        hidden = (judged.NO_PAPER, NO_RUNS, judged.NOT_JUDGED)  # which the totals say once
+        parts = [part for comparison in claim.comparisons for part in comparison["sides"].values()]
+        heading = OTHERS
+        if claim.paper == judged.NOT_HELD:
+            heading = CONTRADICTED
+        elif claim.measured in (judged.NOT_HELD, judged.LEANS_NOT_HELD):
+            heading = REFUTED
+        elif claim.measured in (statistics.NOT_ENOUGH, judged.NOT_JUDGED):
+            heading = WAITING
+        groups[heading].append(
+            {
+                "judged": claim,
+                "quotes": spec["quotes"][claim.claim],
+                "verdicts": [(side, word) for side, word in shown.items() if word not in hidden],
+                "has_numbers": any(it["mean"] for part in parts for it in part["numbers"]),
+            }
+        )
+    notes = [f"{judged.MEASURED} {judged.BRACKETS}", judged.PAPER, judged.TOO_FEW]
+    if counts[PAPERS].keys() <= {judged.NO_PAPER}:
+        del counts[PAPERS], notes[1]
+    totals = []
+    for whose, verdicts in counts.items():
+        ordered = dict.fromkeys([*judged.SHOWN_ORDER, *sorted(verdicts)])
+        totals.append((whose, [(it, verdicts[it]) for it in ordered if it in verdicts]))
+    return {"totals": totals, "notes": notes, "groups": [it for it in groups.items() if it[1]]}
 
 
 def write_index(output: str | Path, releases: Sequence[tuple[str, str, int]] = ()) -> None:

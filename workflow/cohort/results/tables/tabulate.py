@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import compress
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, get_args
 
 from cohort.core import counted, files, lazy, sealed_json
@@ -32,13 +31,13 @@ DIVERGED = (
 NO_RESULT_YET = "no result yet"
 SLASH = " / "
 WIDE = 5  # columns
-LONGEST = 18  # letters of a line of a column's title
 MINUS = re.compile(r"(?<![\w-])-(?=\d|\$\\infty)")
 BOLD_TEXT = re.compile(r"\*\*(.+?)\*\*")
-LATEX = {letter: f"\\{letter}" for letter in "{}&%$#_"}
-LATEX |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "±": r"$\pm$", "✗": r"$\times$"}
-LATEX |= {NO_VALUE: "--", DAGGER: r"$^\dagger$", DOUBLE_DAGGER: r"$^\ddagger$", "∞": r"$\infty$"}
+LATEX = {ord(letter): f"\\{letter}" for letter in "{}&%$#_"} | str.maketrans(
+    {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "±": r"$\pm$", "✗": r"$\times$"}
+    | {NO_VALUE: "--", DAGGER: r"$^\dagger$", DOUBLE_DAGGER: r"$^\ddagger$", "∞": r"$\infty$"}
+)
 AGREEMENT = (
     "Agrees: the 90 % interval of the difference lies within 2 points, near 0 and 100 % within "
     "half of the distance to them; differs: its 95 % interval lies outside."
@@ -126,8 +125,7 @@ class Layout:
         return f"Everywhere: {', '.join(self.constants)}." if self.constants else ""
 
     def condensed(self) -> Layout:
-        """Without rows and columns that have no number, and with what all rows share as
-        constants."""
+        """Without rows and columns that have no number; what all rows share are constants."""
         rows = [line for line in self.lines if not _are_empty(line[1])]
         words, entries = zip(*rows, strict=True) if rows else ((), ())
         has_number = [not _are_empty(column) for column in zip(*entries, strict=True)]
@@ -181,36 +179,25 @@ def markdown(layout: Layout, title: str, caption: str) -> str:
 def latex(layout: Layout, title: str, caption: str) -> str:
     """Render a LaTeX table, which needs the package booktabs; a wide one spans both columns of a
     page, and one of prose, which needs longtable, several pages."""
-    heads, columns = len(layout.heads), len(layout.columns)
-    titles = (map(escape_latex, fill(word, LONGEST).splitlines()) for word in layout.columns)
-    header = [*map(escape_latex, layout.heads), *map(_stacked, titles)]
-    body = [
-        [*map(escape_latex, words), *map(_latex_entry, entries)] for words, entries in layout.lines
-    ]
+    rows = []
+    for words, entries in layout.lines:
+        cells = [r" \\ ".join(map(escape_latex, entry.lines)) for entry in entries]
+        cells = [rf"\shortstack[r]{{{cell}}}" if r" \\ " in cell else cell for cell in cells]
+        rows.append([*map(escape_latex, words), *cells])
     sentences = [f"{it.removesuffix('.')}." for it in (title, caption, layout.everywhere) if it]
-    text = [rf"\caption{{{escape_latex(' '.join(sentences))}}}"] if sentences else []
-    outer, kind = "table" if columns < WIDE else "table*", "tabular"
-    aligned = "l" * heads + "r" * columns or "l"
+    names = list(map(escape_latex, [*layout.heads, *layout.columns]))
+    aligned = "l" * len(layout.heads) + "r" * len(layout.columns) or "l"
     if layout.prose:
-        outer, kind, text = "footnotesize", "longtable", [rf"{line} \\" for line in text]
-        aligned = rf"p{{{0.9 / (heads + columns):.2f}\linewidth}}" * (heads + columns)
-    begin = [rf"\begin{{{kind}}}{{{aligned}}}"]
-    lines = [
-        rf"% \usepackage{{booktabs{',longtable' if layout.prose else ''}}}",
-        rf"\begin{{{outer}}}",
-        r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
-        *([*begin, *text] if layout.prose else [*text, *begin]),
-        r"\toprule",
-        " & ".join(header) + r" \\",
-        r"\midrule",
-        *([r"\endhead"] if layout.prose else []),
-        *(" & ".join(line) + r" \\" for line in body),
-        r"\bottomrule",
-        rf"\end{{{kind}}}",
-        r"\par\smallskip " + escape_latex(" ".join(layout.notes)),
-        rf"\end{{{outer}}}",
-    ]
-    return "\n".join(lines) + "\n"
+        aligned = rf"p{{{0.9 / len(names):.2f}\linewidth}}" * len(names)
+    text = pd.DataFrame(rows, columns=names).to_latex(
+        index=False,
+        escape=False,
+        column_format=aligned,
+        caption=escape_latex(" ".join(sentences)),
+        longtable=layout.prose,
+    )
+    text = text.replace("{table}", "{table*}") if len(layout.columns) >= WIDE else text
+    return f"{text}\n{escape_latex(' '.join(layout.notes))}\n"
 
 
 def escape_markdown(text: str) -> str:
@@ -219,21 +206,8 @@ def escape_markdown(text: str) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """Escape LaTeX's special characters; a minus is not a hyphen."""
-    return MINUS.sub("$-$", "".join(LATEX.get(letter, letter) for letter in text))
-
-
-def _latex_entry(entry: Entry) -> str:
-    first, *others = (
-        BOLD_TEXT.sub(r"\\textbf{\1}", escape_latex(line)) for line in entry.lines or [""]
-    )
-    return _stacked([first, *(rf"\scriptsize {line}" for line in others)])
-
-
-def _stacked(lines: Iterable[str]) -> str:
-    """Lines of LaTeX one below the other in one cell."""
-    stacked = r" \\ ".join(lines)
-    return rf"\shortstack[r]{{{stacked}}}" if r" \\ " in stacked else stacked
+    """Escape LaTeX's special characters; a minus is not a hyphen, and bold stays bold."""
+    return BOLD_TEXT.sub(r"\\textbf{\1}", MINUS.sub("$-$", text.translate(LATEX)))
 
 
 def tabulate(
@@ -437,11 +411,6 @@ def rank_interval(standing: statistics.Standing) -> str:
         return ""
     low, high = standing.rank.interval
     return f"[{math.floor(low)}, {math.ceil(high)}]"
-
-
-def rank_text(standing: statistics.Standing) -> str:
-    """A rank with its interval as text: `3 [1, 6]`."""
-    return f"{standing.rank.value:.0f} {rank_interval(standing)}".rstrip()
 
 
 def _notes(comparison: Comparison) -> list[str]:

@@ -47,15 +47,11 @@ BARS: dict[str, Any] = {"saturation": 1, "width": GROUP, "gap": 0.06, "linewidth
 PAPER_TICK = "#000000"  # visible over bars of any color
 PAPER_POINT: dict[str, Any] = {"linestyle": "none", "marker": "D", "markersize": 4}
 PAPER_POINT |= {"markerfacecolor": "none", "markeredgewidth": 0.8}
-STATUS_NOTES = {
-    "unfinished": "unfinished runs included",
-    "diverged": f"{theme.CROSS}: a run diverged",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curves(Averaging):
-    """Learning curves over rounds.
+    """Learning curves over rounds, or over the steps of local work in profiled runs.
 
     Diverged and unfinished runs are drawn up to their last round. After it the mean is one of
     fewer runs, and its line is dotted.
@@ -63,13 +59,9 @@ class Curves(Averaging):
 
     name: ClassVar[str] = "curves"
     mark = "curve"
-    status_notes: ClassVar[Mapping[str, str]] = STATUS_NOTES
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_STEP], help="what is drawn")
     also: list[str] | None = further([*BY_ROUND, *BY_STEP])
-    x: Literal["round", "step"] = parameter(
-        "round", help="rounds, or the steps of a client's local work in profiled runs"
-    )
     smoothing: int = parameter(
         1, help="moving average over so many evaluated points, an odd number", minimum=1, **ODD
     )
@@ -93,13 +85,12 @@ class Curves(Averaging):
     def check(self) -> None:
         if self.smoothing > 1 and self.buckets > 1:
             raise UserError("smoothing and buckets cannot be combined; leave one of them out")
-        for metric in (self.metric, *(self.also or ())):
-            if METRICS[metric].by != self.x:
-                among, where = BY_STEP if self.x == "step" else BY_ROUND, f"x: {self.x}"
-                hint = f"choose among {', '.join(among)}"
-                raise UserError(f"curves over {where} cannot show {metric}; {hint}")
-        if self.x == "step" and (self.paper or self.buckets > 1):
-            raise UserError("paper and buckets are of rounds; leave them out for x: step")
+        over = METRICS[self.metric].by  # rounds, or steps of local work in profiled runs
+        for metric in self.also or ():
+            if METRICS[metric].by != over:
+                raise UserError(f"curves over the {over} cannot show {metric}")
+        if over == "step" and (self.paper or self.buckets > 1):
+            raise UserError(f"paper and buckets are of rounds; leave them out for {self.metric}")
 
     def named(self) -> Mapping[str, Sequence[str]]:
         return {**super().named(), self.hue: self.dashed or ()}
@@ -200,7 +191,7 @@ class Curves(Averaging):
         axes.set_xlim(left=0, auto=None)  # again, since drawing more rescales the axis
 
     def x_title(self, style: Style) -> str:
-        return "Local step" if self.x == "step" else style.round
+        return "Local step" if self.metric in BY_STEP else style.round
 
     def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
         line = super().line(value, style, color) | style.stroke(self.hue, value)
@@ -324,7 +315,6 @@ class Bars(ValuePerRun):
     """
 
     name: ClassVar[str] = "bars"
-    status_notes: ClassVar[Mapping[str, str]] = STATUS_NOTES
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT, *BY_CLASS], help="what is drawn")
     also: list[str] | None = further([*BY_ROUND, *BY_CLIENT, *BY_CLASS])
@@ -467,7 +457,6 @@ class Lines(ValuePerRun):
 
     name: ClassVar[str] = "lines"
     mark = "point"
-    status_notes: ClassVar[Mapping[str, str]] = STATUS_NOTES
 
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
     log: bool = parameter(False, help="whether the y axis is logarithmic")

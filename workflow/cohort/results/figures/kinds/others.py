@@ -144,8 +144,6 @@ class Scatter(kind.Kind):
     def check(self) -> None:
         if self.also:
             raise UserError("a scatter of clients shows two metrics only; leave out also")
-        if self.x == self.metric:
-            raise UserError(f"a scatter of {self.x} against itself says nothing; choose another x")
 
     def metrics(self) -> tuple[str, ...]:
         return (self.metric, self.x)
