@@ -226,7 +226,8 @@ def run_metrics(history: History, clients: int) -> dict[str, float]:
 
 
 def client_seconds(history: History) -> list[tuple[int, float]]:
-    """Pairs of a round and its seconds of training for each client chosen, answered or not."""
+    """Pairs of a round and its seconds of training divided by the clients chosen, answered or
+    not."""
     training = history.cost.get("seconds_training", [])
     return [(round, value / max(1, len(history.cohorts[round - 1]))) for round, value in training]
 

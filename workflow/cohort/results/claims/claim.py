@@ -241,7 +241,8 @@ class Claim(Component):
         return [f"{begin}-{begin + self.buckets - 1}" for begin in begins]
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """The comparisons to make, points without metric and `at`; UserError without such cells."""
+        """The comparisons to make, their points without metric and `at`. Raise UserError if the
+        study has no such cells."""
         raise NotImplementedError
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:

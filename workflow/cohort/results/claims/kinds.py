@@ -83,7 +83,8 @@ class Best(base.ClaimAlong):
 
 @dataclass(frozen=True, kw_only=True)
 class Order(base.ClaimAlong):
-    """For each combination of the other labels the metric falls (or rises) from value to value."""
+    """The metric falls (or rises) from each value of `along` to the next, for each combination of
+    the other labels."""
 
     name: ClassVar[str] = "order"
     fewest = 2

@@ -173,7 +173,8 @@ def say(axes: Axes, reason: str) -> None:
 
 
 def grid_cell(axes: Axes) -> tuple[float, float]:
-    """Width and height in inches of these axes' grid cell with margins, as without a legend."""
+    """The width and height in inches of the grid cell that holds these axes, margins included,
+    before there is a legend."""
     grid, figure = axes.get_gridspec(), axes.get_figure(root=True)
     assert grid and figure
     width, height = figure.get_size_inches()

@@ -308,7 +308,8 @@ def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
 
 
 def shown_table(item: Spec) -> dict[str, Any]:
-    """Read a table from the JSON file that `tabulate` writes; lay its rows with runs out."""
+    """Read an item's table from the JSON file that `tabulate` writes; lay its rows that have runs
+    out for the page."""
     layout = lay_out_table(item, Comparison.read(with_suffix(item["files"], ".json")))
     rows = [line for line in layout.lines if any(map(HAS_RUNS, line[1]))]
     if left_out := len(layout.lines) - len(rows):

@@ -125,7 +125,8 @@ class Layout:
         return f"Everywhere: {', '.join(self.constants)}." if self.constants else ""
 
     def condensed(self) -> Layout:
-        """Without rows and columns that have no number; what all rows share are constants."""
+        """Without rows and columns that have no number, and with what all rows share as
+        constants."""
         rows = [line for line in self.lines if not _are_empty(line[1])]
         words, entries = zip(*rows, strict=True) if rows else ((), ())
         has_number = [not _are_empty(column) for column in zip(*entries, strict=True)]
