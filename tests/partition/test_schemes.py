@@ -259,9 +259,9 @@ def test_dirichlet_over_domains_is_dirichlet_over_classes_of_that_name(seed: int
     [
         ("classes-2", [0] * 20 + [1] * 3, None, 4, "class 1 has 3 samples for 4 clients"),
         ("domains-2", [0] * 12, [0] * 10 + [1] * 2, 6, "domain 1 has 2 samples for 6 clients"),
-        ("onedomain-0", [0] * 4, [1] * 4, 3, "0 samples, the others 4 for 2"),
-        ("onedomain-0", [0] * 4, [0, 0, 0, 1], 3, "3 samples, the others 1"),
-        ("roles-3", [0] * 5, [0, 2, 2, 0, 2], 2, "hold 3 roles where only 2 have samples"),
+        ("onedomain-0", [0] * 4, [1] * 4, 3, "0 of 4 samples for one of 3"),
+        ("onedomain-0", [0] * 4, [0, 0, 0, 1], 3, "3 of 4 samples for one of 3"),
+        ("roles-3", [0] * 5, [0, 2, 2, 0, 2], 2, "hold 3 roles of 2 with samples"),
         ("quantity-0.01", [0] * 1000, None, 50, "none of 10,000 draws .* at least 10 samples; try"),
     ],
 )
