@@ -182,8 +182,7 @@ class AugmentCode:
                 emit_change()
 
     def _emit_pixel_loop(self, change: Callable[[list[str]], list[str]]) -> None:
-        """Emit a loop that replaces vectors of pixels, one value per channel, by those of
-        `change`."""
+        """Emit a loop that replaces vectors of pixels, one for each channel, by their `change`."""
         emit = self.emit
         with emit.loop(self.channel // emit.lanes) as number:
             pointers = [self._pixel_pointer(channel, 0, 0) for channel in range(3)]
