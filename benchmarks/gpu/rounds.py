@@ -54,7 +54,9 @@ class Player:
     def __init__(self, task: Task, device: torch.device):
         task = replace(task, model=copy.deepcopy(task.model))  # which a trainer may change
         before = _reset_peak(device)
-        self.states: Iterator[RunState] = task.procedure.rounds(task, task.procedure.begin(task))
+        self.states: Iterator[RunState] = task.procedure.rounds_of(task).run(
+            task.procedure.begin(task)
+        )
         self.weights: np.ndarray | None = flat(next(self.states).weights.values())
         self.memory_mb = _peak_mb(device, before)
 

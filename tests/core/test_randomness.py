@@ -121,7 +121,7 @@ def test_addresses_in_use(asked: set[tuple], tmp_path: Path, monkeypatch: pytest
         (4, "initial weights", 0, 0),
     } | {(0, word, 0, 0) for word in ("train share", "test share", "reserve")}
     asked.clear()
-    states = list(Federated().rounds(loaded, Federated().begin(loaded)))
+    states = list(Federated().rounds_of(loaded).run(Federated().begin(loaded)))
     pairs = [
         (round, int(client))
         for round, cohort in enumerate(states[-1].history.cohorts, start=1)

@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 from cohort.core.randomness import generator
-from cohort.privacy import LabelReport
 from cohort.selection.entropy import Entropy
 from cohort.selection.peco import Peco
 from cohort.selection.selector import Selector
@@ -26,9 +25,8 @@ OverlapSpy = spying("overlap", "label_counts", "candidate_loss")
 
 @dataclass(frozen=True, kw_only=True)
 class NoisySpy(CountsSpy):
-    @property
-    def label_report(self) -> LabelReport:
-        return LabelReport(epsilon=0.5)
+    def reported_counts(self, label_counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return Entropy(epsilon=0.5).reported_counts(label_counts, rng)
 
 
 def softmax(*bias: float) -> list[float]:
@@ -70,8 +68,8 @@ def test_noise_is_that_of_the_runs_seed_and_the_same_in_every_round():
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_noise_is_laplace_of_scale_one_over_epsilon(epsilon: float):
     counts = np.tile([0, 3, 500, 70_000], (1000, 1))
-    report = LabelReport(epsilon=epsilon)
-    noise = (report.reported_counts(counts, np.random.default_rng(0)) - counts).ravel()
+    selector = Entropy(epsilon=epsilon)
+    noise = (selector.reported_counts(counts, np.random.default_rng(0)) - counts).ravel()
     assert stats.kstest(noise, stats.laplace(scale=1 / epsilon).cdf).pvalue > 0.01
     assert stats.kstest(noise, stats.laplace(scale=1.2 / epsilon).cdf).pvalue < 1e-4
 
@@ -86,12 +84,12 @@ def test_the_entropy_selector_chooses_by_noisy_counts():
 
 
 def test_liars_claim_their_size_of_every_class_alike_and_add_noise_too():
-    lies = LabelReport(liars=0.3).reported_counts(MANY, np.random.default_rng(0))
+    lies = Entropy(liars=0.3).reported_counts(MANY, np.random.default_rng(0))
     lying = np.flatnonzero((lies != MANY).any(axis=1))
     assert len(lying) == 3
     expected = np.repeat(MANY[lying].sum(axis=1) / 4, 4).reshape(3, 4)
     np.testing.assert_array_equal(lies[lying], expected)
-    both = LabelReport(liars=0.3, epsilon=0.5).reported_counts(MANY, np.random.default_rng(0))
+    both = Entropy(liars=0.3, epsilon=0.5).reported_counts(MANY, np.random.default_rng(0))
     rng = np.random.default_rng(0)
     rng.choice(10, 3, replace=False)
     np.testing.assert_array_equal(both, lies + rng.laplace(scale=2, size=MANY.shape))

@@ -127,7 +127,7 @@ def run(task: Task) -> RunState:
 
 def states(task: Task) -> list[RunState]:
     """The state after each round of the task's procedure."""
-    return list(task.procedure.rounds(task, task.procedure.begin(task)))
+    return list(task.procedure.rounds_of(task).run(task.procedure.begin(task)))
 
 
 def seeded(seed: int, *layers: Callable[[], nn.Module]) -> nn.Sequential:

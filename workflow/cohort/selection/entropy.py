@@ -6,7 +6,6 @@ from typing import Literal
 import numpy as np
 
 from cohort.core.components import SHARE, parameter
-from cohort.privacy import LabelReport
 from cohort.selection.selector import Allocating, Filtering, Reports, Rng, Selector, State, View
 from cohort.selection.simple import Random, draw_without_replacement
 
@@ -25,8 +24,10 @@ class Entropy(Selector):
 
     Recently chosen clients are excluded while they are in a first-in-first-out buffer. Algorithm 1
     of the FedEntOpt paper evicts inside the client loop; evicting at the end of the round is what
-    reproduces its Table VI. Clients may add Laplace noise to the counts that they upload once, and
-    some may misreport them, a limitation that the paper names.
+    reproduces its Table VI. With `epsilon` above 0 every client adds Laplace noise of scale 1 /
+    epsilon to the counts that it uploads once: one sample more or less changes the probability of
+    any report by at most a factor of exp(epsilon). Who knows the run's seed can remove it. A share
+    of `liars` claims to hold equally many of every class, a limitation that the paper names.
     """
 
     name = "entropy"
@@ -47,9 +48,15 @@ class Entropy(Selector):
             buffer = f"a buffer of {self.buffer:g} of {clients} clients"
             raise ValueError(f"{buffer} leaves fewer than the {cohort} of a cohort")
 
-    @property
-    def label_report(self) -> LabelReport:
-        return LabelReport(epsilon=self.epsilon, liars=self.liars)
+    def reported_counts(self, label_counts: np.ndarray, rng: Rng) -> np.ndarray:
+        reported = label_counts
+        if self.liars:
+            clients, reported = len(label_counts), label_counts.astype(np.float64)
+            lying = rng.choice(clients, round(self.liars * clients), replace=False)
+            reported[lying] = reported[lying].mean(axis=1, keepdims=True)
+        if self.epsilon:
+            reported = reported + rng.laplace(scale=1 / self.epsilon, size=reported.shape)
+        return reported
 
     def begin(self, view: View, rng: Rng) -> State:
         return {"buffer": np.empty(0, dtype=np.int64)}
@@ -200,9 +207,7 @@ class FedCbs(Selector):
 
     name = "fed-cbs"
     needs = frozenset({"label_counts"})
-    exploration: float = parameter(
-        10.0, minimum=0, help="lambda: weight of the bonus of rarely chosen clients"
-    )
+    exploration: float = parameter(10.0, minimum=0, help="lambda: bonus of rarely chosen clients")
 
     def begin(self, view: View, rng: Rng) -> State:
         return {"round": np.ones(1, dtype=int), "count": np.ones(view.clients, dtype=int)}

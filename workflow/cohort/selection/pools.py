@@ -10,8 +10,20 @@ from cohort.selection.selector import Probing, Reports, Rng, Screening, Selector
 from cohort.selection.simple import HighestTrainingLoss, draw_without_replacement, top_clients
 
 
+class RandomPool(Screening):
+    """Draws the pool uniformly: `pool` times as many clients as the cohort has, or all."""
+
+    pool: float
+
+    def pool_size(self, clients: int, cohort: int) -> int:
+        return min(round(self.pool * cohort), clients)
+
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+        return rng.choice(candidates, self.pool_size(len(candidates), view.cohort), replace=False)
+
+
 @dataclass(frozen=True, kw_only=True)
-class PowD(Selector, Screening):
+class PowD(Selector, RandomPool):
     """Draws d clients with probabilities proportional to their numbers of samples, has each of them
     evaluate the global model on its own samples, and chooses those with the highest loss, ties at
     random (section 4). A pool of the cohort's size is a random choice, one of all most biased."""
@@ -19,9 +31,6 @@ class PowD(Selector, Screening):
     name = "pow-d"
     needs = frozenset({"candidate_loss"})
     pool: float = parameter(2.0, minimum=1, help="d: clients drawn, as a multiple of the cohort")
-
-    def pool_size(self, clients: int, cohort: int) -> int:
-        return min(round(self.pool * cohort), clients)
 
     def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         size = self.pool_size(len(candidates), view.cohort)
@@ -64,26 +73,13 @@ class RpowD(HighestTrainingLoss):
         return top_clients(state["loss"][pool], pool, view.cohort, rng)
 
 
-class RandomPool(Screening):
-    """Draws the pool uniformly: `pool` times as many clients as the cohort has, or all."""
-
-    pool: float
-
-    def pool_size(self, clients: int, cohort: int) -> int:
-        return min(round(self.pool * cohort), clients)
-
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
-        return rng.choice(candidates, self.pool_size(len(candidates), view.cohort), replace=False)
-
-
 @dataclass(frozen=True, kw_only=True)
 class FedCs(Selector, RandomPool):
     """Chooses, of a random pool and one after another, the client with which the round takes least
     time, while it takes less than `deadline` (algorithm 3); at least one.
 
     A round is estimated as in the paper: the model is sent to all at once, as fast as the slowest
-    receives it, then all train, and send their updates one after another. Ties are broken at
-    random.
+    receives it, then all train, and send their updates one by one. Ties are broken at random.
     """
 
     name: ClassVar[str] = "fedcs"

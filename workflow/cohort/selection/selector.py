@@ -14,7 +14,6 @@ import numpy as np
 
 from cohort.core.components import Component
 from cohort.core.metric import Metric
-from cohort.privacy import LabelReport
 
 State = dict[str, np.ndarray]
 Reports = Mapping[str, np.ndarray]
@@ -50,10 +49,10 @@ class Selector(Component):
     needs: ClassVar[frozenset[str]] = frozenset()
     metrics: ClassVar[Mapping[str, Metric]] = {}
 
-    @property
-    def label_report(self) -> LabelReport:
-        """The way in which clients report their label counts, if the selector needs them."""
-        return LabelReport()
+    def reported_counts(self, label_counts: np.ndarray, rng: Rng) -> np.ndarray:
+        """The label counts that clients report (client, class), if the selector needs them, given
+        the true ones: the truth, unless it protects or disturbs them."""
+        return label_counts
 
     def check(self, clients: int, cohort: int) -> None:
         """Raise ValueError if the selector cannot choose `cohort` of `clients` clients."""
@@ -69,8 +68,7 @@ class Selector(Component):
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         """Choose the cohort: `view.cohort` distinct candidates, or fewer if the strategy gains
-        nothing from more. Those who are absent are no candidates, and the cohort is no larger than
-        there are candidates."""
+        nothing from more. Who is absent is no candidate; there are at least `view.cohort`."""
         raise NotImplementedError
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
@@ -129,8 +127,7 @@ class Filtering(ABC):
 
     @abstractmethod
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
-        """Whether to keep each update, given the reports and data sizes of the clients that sent
-        them."""
+        """Whether to keep each update, given the reports and data sizes of its clients."""
 
 
 class UpdateWeighing(ABC):

@@ -123,9 +123,9 @@ class FixedProbability(Selector):
 
 @dataclass(frozen=True, kw_only=True)
 class HighestLoss(Selector):
-    """Chooses the candidates whose local models had the highest loss on the reserved test samples
-    when they were last evaluated. Others come first (`unseen`), clients without samples last; ties
-    are broken at random."""
+    """Chooses the candidates whose local models had the highest loss when last evaluated on the
+    reserved test samples. Others come first (`unseen`), those without samples last, ties at random.
+    """
 
     name: ClassVar[str] = "loss"
     needs: ClassVar[frozenset[str]] = frozenset({"reserved_loss"})
@@ -151,8 +151,8 @@ class HighestLoss(Selector):
 
 class HighestTrainingLoss(HighestLoss):
     """Chooses the candidates that reported the highest mean loss of their local steps when they
-    last trained. Clients that never trained come first, those without samples last; ties are broken
-    at random."""
+    last trained. Those that never trained come first, those without samples last, ties at random.
+    """
 
     name: ClassVar[str] = "training-loss"
     needs: ClassVar[frozenset[str]] = frozenset({"training_loss"})
@@ -166,8 +166,7 @@ class Afl(HighestLoss):
 
     The share `alpha1` of the candidates with the lowest values is left out of that; the share
     `alpha3` of the cohort is then drawn uniformly from everybody else. Clients without a value have
-    the highest of all; those without samples are chosen only if a cohort would be too small without
-    them.
+    the highest of all; those without samples are chosen only if a cohort would else be too small.
     """
 
     name: ClassVar[str] = "afl"
@@ -197,8 +196,7 @@ class Ucb(Selector):
 
     A client's bound is its mean reward plus exploration * sqrt(ln(all choices) / its own choices).
     The reward of a round is the accuracy of the local model on the client's own samples (the slides
-    do not say which). A client that does not answer counts as chosen but gets no reward. Ties are
-    broken at random.
+    do not say which). A client that does not answer counts as chosen, unrewarded. Ties: at random.
     """
 
     name: ClassVar[str] = "ucb"

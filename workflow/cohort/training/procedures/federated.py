@@ -26,9 +26,8 @@ FORWARD = 1 / 3  # the work of evaluating a sample, of that of training on it
 
 
 class Pool(NamedTuple):
-    """The clients that a cohort is chosen from, and what the selector knows of them. A pool whose
-    clients were asked or probed has the global model already (`has_model`). `probes` are the local
-    models after a probe."""
+    """The clients that a cohort is chosen from, and what the selector knows of them. If they were
+    asked or probed they have the global model already; `probes` are the local models thereafter."""
 
     clients: np.ndarray
     view: View
@@ -38,8 +37,8 @@ class Pool(NamedTuple):
 
 class Responders(NamedTuple):
     """A cohort (client), which of its clients respond (client), on how many samples of each class
-    each of them trains (client, class), and how much its update counts (client), if the selector
-    says so."""
+    each trains (client, class), and how much its update counts, if the selector says so (client).
+    """
 
     cohort: np.ndarray
     responds: np.ndarray
@@ -69,8 +68,8 @@ def select(
         # that of the mean overlapping client as a multiple of the mean other client's
         regular = probabilities[~among].mean()
         preference = probabilities[among].mean() / regular if regular else np.inf
-        ledger.measured(overlapping_probability=float(probabilities[among].sum()))
-        ledger.measured(overlapping_preference=float(preference))
+        mass = float(probabilities[among].sum())
+        ledger.measured(overlapping_probability=mass, overlapping_preference=float(preference))
     return chosen
 
 
@@ -139,18 +138,17 @@ class FederatedRounds(Rounds):
         if asks:
             given = {"weights": state.weights, "round": round}
             for need, values in self.needs.gather("before", clients, ledger, **given).items():
-                reports[need] = scatter_rows(values, clients, self.task.settings.clients)
+                reports[need] = scatter_rows(values, clients, settings.clients)
         probes, steps = None, np.zeros(len(clients))
         if self.selector.probe_batches:
             probes, norms = self.probe(state, clients, round, ledger)
             steps = probes.steps.cpu().numpy()
-            reports["probe_norm"] = scatter_rows(norms, clients, self.task.settings.clients)
+            reports["probe_norm"] = scatter_rows(norms, clients, settings.clients)
         self.wait(clients, self.seconds(clients, steps, size), ledger)
         return Pool(clients, replace(view, reports=reports), has_model=True, probes=probes)
 
     def idle(self, state: RunState, ledger: Ledger) -> RunState:
-        """A round in which nobody is there: nothing is chosen or trained, and the selector observes
-        nothing."""
+        """A round in which nobody is there: nobody is chosen or trained, or observed."""
         if self.selector.probe_batches:
             ledger.probe = np.empty(0, dtype=np.int64), np.empty(0)
         if self.speeds is not None:
@@ -181,16 +179,14 @@ class FederatedRounds(Rounds):
         """Choose the cohort and send it the model."""
         chosen = select(self.task, state.selector, pool.clients, pool.view, round, ledger)
         if not pool.has_model:
-            ledger.sent(
-                "model", self._model_bytes(state.weights), to="clients", copies=len(chosen.clients)
-            )
+            size, copies = self._model_bytes(state.weights), len(chosen.clients)
+            ledger.sent("model", size, to="clients", copies=copies)
         return chosen
 
     def respond(
         self, state: RunState, chosen: contract.Chosen, pool: Pool, round: int, ledger: Ledger
     ) -> Responders:
-        """Ask the selector for the quotas of the cohort, and draw which clients respond, in time
-        if that counts."""
+        """Ask the selector for the cohort's quotas, and draw which clients respond (in time)."""
         cohort, weights = chosen
         counts = self.selector.quotas(cohort, pool.view, self.task.shards.label_counts[cohort])
         responds = self.task.participation.responds(cohort, self._rng("answers", round))
@@ -205,9 +201,8 @@ class FederatedRounds(Rounds):
         """Whether each client's update, of its label counts in this round, is in time. The steps
         and updates of the others are charged, but not computed, because nobody looks at them."""
         settings, size = self.task.settings, self._model_bytes(state.weights)
-        steps = np.array(
-            [local_steps(held, settings)[0] if held else 0 for held in counts.sum(axis=1)]
-        )
+        sizes = counts.sum(axis=1)
+        steps = np.array([local_steps(held, settings)[0] if held else 0 for held in sizes])
         if pool.probes is not None:
             rows = [pool.probes.clients.index(client) for client in cohort]
             steps -= pool.probes.steps[rows].cpu().numpy()
@@ -268,8 +263,7 @@ class FederatedRounds(Rounds):
     def report(
         self, state: RunState, works: list[LocalWork], updates: Updates, pool: Pool, ledger: Ledger
     ) -> dict[str, np.ndarray]:
-        """Gather what the selector needs to know of the clients that responded, after their
-        simulated time."""
+        """Gather what the selector needs to know of those that responded, and wait for them."""
         size = self._model_bytes(state.weights) * (1 if pool.has_model else 2)
         clients = np.array(updates.clients, dtype=np.int64)
         seconds = self.seconds(clients, updates.steps.cpu().numpy(), size)
@@ -291,8 +285,7 @@ class FederatedRounds(Rounds):
     def wait(
         self, clients: np.ndarray, seconds: np.ndarray, ledger: Ledger, least: float = 0.0
     ) -> None:
-        """Add the simulated time of the slowest client, with all that it evaluated, but at least
-        so many seconds."""
+        """Add the simulated time of the slowest client, evaluations included, `least` at least."""
         if self.speeds is not None:
             samples = np.array([float(ledger.evaluations[client]) for client in clients.tolist()])
             evaluating = FORWARD * samples / self.speeds.samples[clients]
@@ -301,8 +294,7 @@ class FederatedRounds(Rounds):
     def keep(
         self, updates: Updates, reports: Reports, responders: Responders, ledger: Ledger
     ) -> np.ndarray:
-        """The rows of the updates that count: not those of clients without samples, nor those that
-        the selector filters out."""
+        """The rows of the updates that count: those with samples that the selector keeps."""
         sizes = updates.sizes.cpu().numpy()
         kept = np.flatnonzero(self.selector.keep(reports, sizes) & (sizes > 0))
         labels = responders.label_counts[responders.responds][kept].sum(axis=0)

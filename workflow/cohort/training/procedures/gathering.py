@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from cohort.core.randomness import generator
 from cohort.data.samples import Samples
 from cohort.needs import NEEDS, Need
-from cohort.training.contract import WrongAnswer, read_only
+from cohort.training import contract
+from cohort.training.contract import read_only
 from cohort.training.evaluation import Evaluation, evaluate, mean_softmax, softmax_of
 from cohort.training.ledger import Ledger
 from cohort.training.task import Task
@@ -53,11 +54,11 @@ class NeedGatherer:
 
 def _measure(need: Need, context: "ModelEvaluations") -> np.ndarray:
     """Measure a need; raise WrongAnswer unless it is a row of numbers for each client asked."""
-    answers = np.asarray(need.measure(context))
-    if answers.shape[:1] != (len(context.clients),) or answers.dtype.kind not in "fiub":
-        wanted = f"a row of numbers for each of {len(context.clients)} clients"
-        returned = f"an array of shape {answers.shape} and type {answers.dtype}"
-        raise WrongAnswer(f"need '{need.name}' returned {returned}, not {wanted}")
+    answers, count = np.asarray(need.measure(context)), len(context.clients)
+    are_rows = answers.shape[:1] == (count,) and answers.dtype.kind in "fiub"
+    contract.require(
+        are_rows, f"need '{need.name}'", answers, f"numbers of each of {count} clients"
+    )
     return answers
 
 
@@ -141,8 +142,7 @@ class ModelEvaluations:
 
     def label_counts(self) -> np.ndarray:
         task, rng = self.task, generator(self.task.settings.seed, "selection")
-        report = task.selector.label_report
-        return read_only(report.reported_counts(task.shards.label_counts, rng))
+        return read_only(task.selector.reported_counts(task.shards.label_counts, rng))
 
     def overlap(self) -> np.ndarray:
         return self.task.shards.overlapping()[self.clients].astype(np.float64)

@@ -5,7 +5,7 @@ imported only when a run begins."""
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -16,15 +16,16 @@ from cohort.models import MODELS, Model
 from cohort.selection import selector as abilities
 from cohort.selection import simple
 from cohort.settings import EVALUATION_PLANS
-from cohort.training import availability, contract, objectives, participation, schedules, servers
+from cohort.training import availability, objectives, participation, schedules, servers
 
 if TYPE_CHECKING:
+    from cohort.training import contract
     from cohort.training.cell import Cell
-    from cohort.training.ledger import Cursor
     from cohort.training.procedures import concat, federated, fedtan, one_model
     from cohort.training.rounds import Rounds
     from cohort.training.task import RunState, Task
 else:
+    contract = lazy("cohort.training.contract")
     concat = lazy("cohort.training.procedures.concat")
     federated = lazy("cohort.training.procedures.federated")
     fedtan = lazy("cohort.training.procedures.fedtan")
@@ -110,16 +111,11 @@ class Procedure(NameEncoded):
     def begin(self, task: Task) -> RunState:
         """The state before the first round."""
         if package := self.missing_package():
-            why = f"needs the package {package}, which is not installed"
-            raise UserError(f"procedure '{self}' {why}: pip install {package}")
+            raise UserError(
+                f"procedure '{self}' needs the package {package}: pip install {package}"
+            )
         with contract.locate_errors(task.settings.strategy, 0):
             return self.rounds_of(task).begin()
-
-    def rounds(
-        self, task: Task, state: RunState, cursor: Cursor | None = None
-    ) -> Iterator[RunState]:
-        """Play the rounds that remain and yield each state; end early if the run diverges."""
-        return self.rounds_of(task).run(state, cursor)
 
 
 OVERLAP_METRICS = {
@@ -127,13 +123,13 @@ OVERLAP_METRICS = {
     "overlapping_probability": Metric("Mass on overlapping clients", "%", 100),
     "overlapping_preference": Metric("Preference for overlapping", partial=True),
 }
-_PERCENT: dict[str, Any] = {"unit": "%", "scale": 100, "digits": 2, "better": "high"}
+ACCURACY: dict[str, Any] = {"unit": "%", "scale": 100, "digits": 2, "better": "high"}
 _MILLISECONDS: dict[str, Any] = {"unit": "ms", "scale": 1000, "better": "low"}
 PROFILE_METRICS = {
-    "step_accuracy": Metric("Accuracy of a minibatch", **_PERCENT, by="step"),
+    "step_accuracy": Metric("Accuracy of a minibatch", **ACCURACY, by="step"),
     "step_loss": Metric("Loss of a minibatch", better="low", by="step"),
     "step_seconds": Metric("Time of a local step", **_MILLISECONDS, by="step"),
-    "batch_accuracy": Metric("Mean accuracy of a client's minibatches", **_PERCENT, by="client"),
+    "batch_accuracy": Metric("Mean accuracy of a client's minibatches", **ACCURACY, by="client"),
     "batch_loss": Metric("Mean loss of a client's minibatches", better="low", by="client"),
     "batch_seconds": Metric("Mean time of a client's local steps", **_MILLISECONDS, by="client"),
 }
@@ -274,8 +270,9 @@ class Centralized(Procedure):
         self.check_plain(cell)
         self.check_undecayed(cell)
         if cell.schedule.watches and not settings.validation:
-            why = "watches the loss on validation samples: validation must be at least 1"
-            raise ValueError(f"schedule '{cell.schedule}' {why}")
+            raise ValueError(
+                f"schedule '{cell.schedule}' watches validation samples: set validation"
+            )
 
 
 _COUNT: dict[str, Any] = {"digits": 0, "better": "low", "whole": True}
@@ -327,8 +324,7 @@ class ChunkedStratified(Stratified):
     )
 
     def version(self) -> int:
-        """One more for other shares than the default, which were rounded wrongly (0.28 of 25 to
-        8)."""
+        """One more for shares other than the default, once rounded wrongly (0.28 of 25 to 8)."""
         return self.science + (self.retained != ChunkedStratified.retained)
 
 
