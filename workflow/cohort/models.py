@@ -143,11 +143,9 @@ class LeNet(Model):
         for before, after in pairwise((shape[0], *self.channels)):
             layers.append(nn.Conv2d(before, after, KERNEL, padding=self.padding))
             layers += [nn.MaxPool2d(2), nn.ReLU()]
-        height, width = shape[1:]
+        (height, width), growth = shape[1:], 2 * self.padding - KERNEL + 1
         for _ in self.channels:
-            height, width = (
-                (side + 2 * self.padding - KERNEL + 1) // 2 for side in (height, width)
-            )
+            height, width = (height + growth) // 2, (width + growth) // 2
         features = self.channels[-1] * height * width
         return nn.Sequential(*layers, nn.Flatten(), *dense(features, *self.hidden, classes))
 
@@ -262,8 +260,7 @@ class ResNet18(Model):
 
 
 class ResNet9(Model):
-    """Stratify's ResNet-9, its convolutions with batch normalization and biases. 6,575,370
-    parameters for CIFAR-10."""
+    """Stratify's ResNet-9, with batch normalization and biases. 6,575,370 parameters for CIFAR."""
 
     name = "resnet9"
     batch_norm = True
@@ -361,9 +358,7 @@ class EfficientNetB0(Model):
 
     def check(self, shape: Shape) -> None:
         if len(shape) != 3 or shape[0] != 3:
-            raise ValueError(
-                f"needs images with three color channels, not samples of shape {shape}"
-            )
+            raise ValueError(f"needs images with three color channels, not samples of {shape}")
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         return torchvision_model(self.name.replace("-", "_"), classes)

@@ -75,15 +75,13 @@ class EvaluationContext(Protocol):
         """The simulated seconds of each client's round, of all of J for needs gathered once."""
 
     def transfer_times(self) -> np.ndarray:
-        """The simulated seconds in which each client receives or sends the model once, for needs
-        gathered once."""
+        """The simulated seconds of one transfer of the model, for needs gathered once (client)."""
 
     def global_on_own(self) -> Iterable[ModelResults]:
         """Results of the global model on each client's training samples."""
 
     def global_on_batch(self) -> Iterable[ModelResults]:
-        """Results of the global model on a random batch of each client's training samples, as large
-        as one of a local step."""
+        """Results of the global model on a random local batch of each client's training samples."""
 
     def training_loss(self) -> np.ndarray:
         """The mean loss of each client's local steps (client), after training."""

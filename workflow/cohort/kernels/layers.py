@@ -150,18 +150,15 @@ class _Layer(_PerClient):
         if not weights[0].is_contiguous():
             weights = weights.contiguous()
         inputs, bias = inputs.contiguous(), None if bias is None else bias.contiguous()
-        outputs, rows, columns = weights.shape[1:4]
-        batch, height, width, channels = inputs.shape[1:]
-        shape = convolution.Shape(
-            batch, height, width, channels, outputs, rows, columns, stride, padding
-        )
-        if channels != weights.shape[-1]:
+        lengths = *inputs.shape[1:], *weights.shape[1:4], stride, padding
+        shape = convolution.Shape(*lengths)
+        if shape.channels != weights.shape[-1]:
             results = _Depthwise.apply(inputs, weights.squeeze(-1), shape)
             return results.movedim(-1, 2), 0
         if precision == EXACT:
             precision = convolution.float32_products(shape)
         results = _Convolution.apply(inputs, weights, bias, shape, precision, rectifies, pools)
-        return results.view(*sizes[:-1], outputs) if is_linear else results.movedim(-1, 2), 0
+        return results.view(*sizes[:-1], shape.outputs) if is_linear else results.movedim(-1, 2), 0
 
 
 class _BatchNormalization(_PerClient):

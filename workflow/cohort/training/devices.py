@@ -48,7 +48,7 @@ class LogNormal(Devices):
         100.0, exclusiveMinimum=0, help="samples that the median client trains on in a second"
     )
     megabits: float = parameter(
-        10.0, exclusiveMinimum=0, help="Mbit/s of the median link, in both directions"
+        10.0, exclusiveMinimum=0, help="Mbit/s of the median link, each way"
     )
 
     def speeds(self, clients: int, rng: np.random.Generator) -> Speeds:

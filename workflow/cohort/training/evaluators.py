@@ -15,7 +15,7 @@ from cohort.core.randomness import generator
 from cohort.needs import needs_of
 from cohort.selection.selector import Screening
 from cohort.settings import DEFAULTS, evaluated_rounds, plans_by_name
-from cohort.training.procedures.procedure import Federated
+from cohort.training.procedures.procedure import ACCURACY, Federated
 
 if TYPE_CHECKING:
     import torch
@@ -31,9 +31,6 @@ else:
     contract = lazy("cohort.training.contract")
     evaluation = lazy("cohort.training.evaluation")
     torch = lazy("torch")
-
-
-ACCURACY: dict[str, Any] = {"unit": "%", "scale": 100, "digits": 2, "better": "high"}
 
 
 @dataclass(frozen=True, kw_only=True)

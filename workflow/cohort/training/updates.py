@@ -73,8 +73,7 @@ class Updates:
     """The local models of a cohort after training: `weights[name][k]` belongs to the k-th client.
     `sizes`, `steps` and `losses` hold each client's number of samples, local steps and mean
     training loss; `clients` their numbers in a federation of `total`, which holds `samples`. `lr`
-    and `momentum` are those of the local steps. `factors` say how much each update counts, if the
-    selector weighs them."""
+    and `momentum` are those of the steps, `factors` the selector's weights of updates, if any."""
 
     weights: Weights
     sizes: Tensor
@@ -88,8 +87,7 @@ class Updates:
     factors: Tensor | None = None
 
     def shares(self) -> Tensor:
-        """How much each client's update counts: its share of all samples of the cohort, unless the
-        selector weighs updates."""
+        """How much each update counts: its share of the cohort's samples, or its factor."""
         return self.sizes / self.sizes.sum() if self.factors is None else self.factors
 
     def mean(self, shares: Tensor) -> Weights:

@@ -64,7 +64,7 @@ def train(
     """Train a cell, from its checkpoint if there is one, and publish its record; with `until`, stop
     at a checkpoint after that round. With several jobs to a GPU, or in a SLURM job of several
     cells, the batched trainer trains compatible cells in one process."""
-    cell, signals = read_cell(plan), list[int]()
+    cell = read_cell(plan)
     slot: Slot = machine.acquire_device(device, jobs_per_gpu)
     options: dict[str, Any] = {"trainer": trainer, "checkpoint_seconds": checkpoint_seconds}
     group = {*os.environ.get(lease.GROUP, "").split()} - {cell.digest}
@@ -72,17 +72,6 @@ def train(
     if is_alone or lease.is_held(state_folder(record)) or is_done(cell, record):
         train_cell(cell, record, slot, **options, until=until, watch=watch)
         return
-
-    def train_member(member: Member) -> None:
-        if not member.is_guest:
-            train_cell(cell, record, slot, **options, watch=watch, member=member)
-            return
-        guest = read_cell(plan_file(member.name))
-        is_free = not lease.is_held(state_folder(guest.path))
-        if is_free and meeting_folder(guest, guest.path, where, trainer) == folder:
-            with process.log_output(train_log(guest.path)):
-                train_cell(guest, guest.path, slot, **options, member=member)
-
     with slot as where:
         slot = contextlib.nullcontext(where)
         folder = meeting_folder(cell, record, where, trainer)
@@ -91,8 +80,19 @@ def train(
         if folder is None or host_lock is None:
             train_cell(cell, record, slot, **options, watch=watch)
             return
+
+        def train_member(member: Member) -> None:
+            if not member.is_guest:
+                train_cell(cell, record, slot, **options, watch=watch, member=member)
+                return
+            guest = read_cell(plan_file(member.name))
+            is_free = not lease.is_held(state_folder(guest.path))
+            if is_free and meeting_folder(guest, guest.path, where, trainer) == folder:
+                with process.log_output(train_log(guest.path)):
+                    train_cell(guest, guest.path, slot, **options, member=member)
+
         machine.set_up(cell.settings.precision, where)
-        room = max(jobs_per_gpu, len(group) + 1)
+        room, signals = max(jobs_per_gpu, len(group) + 1), list[int]()
         with host_lock, _stop_signals(signals):
             stacking.Host(folder, train_member, room, group, signals).run(cell.digest)
 
@@ -140,13 +140,11 @@ def is_done(cell: Cell, record: str | Path) -> bool:
     return is_valid(record, cell.digest) or is_valid(finished, cell.digest)
 
 
-def meeting_folder(
-    cell: Cell, record: str | Path, device: torch.device, trainer: str
-) -> Path | None:
+def meeting_folder(cell: Cell, record: str | Path, device: torch.device, wish: str) -> Path | None:
     """Where the processes meet that can train this cell in one stack, a folder for temporary files
     of this machine; None if it will not be trained by the batched trainer."""
     sessions = lease.saved_header(state_folder(record)).get("sessions")
-    wish = sessions[-1]["trainer"] if sessions else trainer
+    wish = sessions[-1]["trainer"] if sessions else wish
     if (wish, device.type) != ("auto", "cuda") and wish != StackedTrainer.name:
         return None
     with contract.locate_errors(cell.settings.strategy, 0):
@@ -174,11 +172,9 @@ def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[type[Tr
 
 @dataclass
 class Run:
-    """A cell in training: its task, its state, and where checkpoints go."""
+    """A cell in training: its rounds, its state, and where checkpoints go."""
 
-    task: Task
     rounds: Rounds
-    device: torch.device
     state: RunState
     cursor: updates.Weights
     checkpoint: Path
@@ -209,14 +205,13 @@ class Run:
         beginning = f"resume at round {state.round}" if state.round else "start at round 0"
         beginning = f"resume inside round {state.round + 1}" if cursor else beginning
         print(f"{beginning}: {cell.path}", flush=True)
-        rounds = task.procedure.rounds_of(task)
-        signals = [] if member is None else member.signals
-        return cls(task, rounds, device, state, cursor, path, signals)
+        rounds, signals = task.procedure.rounds_of(task), member.signals if member else []
+        return cls(rounds, state, cursor, path, signals)
 
     @property
     def last_round(self) -> int:
         """The number of rounds of the whole cell."""
-        return self.task.settings.rounds
+        return self.rounds.task.settings.rounds
 
     @property
     def is_over(self) -> bool:
@@ -260,7 +255,7 @@ class Run:
     def _save(self, cursor: updates.Weights | None = None) -> None:
         if threading.current_thread() is threading.main_thread():
             signal.alarm(0)
-        checkpoint.save(self.checkpoint, self.state, self.task.digest, cursor)
+        checkpoint.save(self.checkpoint, self.state, self.rounds.task.digest, cursor)
         self.saved_at = time.monotonic()
 
     def _save_inside(self, cursor: updates.Weights) -> None:
@@ -274,8 +269,8 @@ class Run:
     def record(self) -> Record:
         """Make the record of a run that is over. The final model is evaluated on each client's own
         training samples, and on the test samples class by class."""
-        task, state, device = self.task, self.state, self.device
-        network, plain = self.rounds.network(state.round), task.plain
+        task, state = self.rounds.task, self.state
+        device, plain, network = task.test.device, task.plain, self.rounds.network(state.round)
         given = network, state.weights, task.train_samples
         rows = (torch.from_numpy(indices).to(device) for indices in task.shards.indices)
         results = [evaluation.evaluate(*given, indices, plain=plain) for indices in rows]
@@ -288,7 +283,7 @@ class Run:
             "settings": task.plain_settings(),
             "science": task.science,
             "weights_sha256": evaluation.fingerprint(state.weights),
-            "provenance": provenance(device, state.sessions, task.procedure.requires),
+            "provenance": provenance(device, state, task.procedure.requires),
         }
         chosen = np.concatenate(state.history.cohorts)
         clients = {
@@ -342,11 +337,10 @@ def describe_session(device: torch.device, trainer: str, from_round: int) -> dic
     }
 
 
-def provenance(
-    device: torch.device, sessions: list[dict[str, Any]], package: str = ""
-) -> dict[str, Any]:
+def provenance(device: torch.device, state: RunState, package: str) -> dict[str, Any]:
     """The provenance for a record's header: versions, commit, devices and sessions. `package` names
-    a Python package that the procedure requires in addition to those of all runs."""
+    a Python package that the procedure requires in addition to those of all runs, if any."""
+    sessions = state.sessions
     # A file that was edited during the run counts as it was when the session began.
     user_modules = _user_module_versions() | sessions[-1].get("my", {})
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

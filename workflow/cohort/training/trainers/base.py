@@ -82,10 +82,8 @@ class Trainer:
         """The mean loss of each client's model on the samples with these indices."""
         plain, losses = self.name == "serial", []
         for row in range(len(updates.sizes)):
-            weights = updates.client_weights(row)
-            losses.append(
-                evaluation.evaluate(self.model, weights, samples, indices, plain=plain).loss
-            )
+            given = self.model, updates.client_weights(row), samples, indices
+            losses.append(evaluation.evaluate(*given, plain=plain).loss)
         return np.array(losses)
 
     def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: ledger.Cursor) -> Trained:
