@@ -24,8 +24,7 @@ from cohort.kernels import padding
 from cohort.training.job.machine import set_up
 from cohort.training.ledger import Cursor
 from cohort.training.task import RunState, Task
-from cohort.training.trainers.base import Trained
-from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.trainers.serial import SerialTrainer, Trained
 from cohort.training.trainers.stacked import Part, StackedTrainer, Stacks
 from cohort.training.updates import Weights
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from cohort.core import randomness
 from cohort.core.hdf5 import new_hdf5
 from cohort.core.randomness import generator, torch_seed
 from cohort.data import sampling
@@ -18,9 +19,9 @@ from cohort.partition import deal
 from cohort.settings import PlannedFile, Settings
 from cohort.training import task, updates
 from cohort.training.cell import Cell, cell_of
-from cohort.training.procedures import federated, gathering
+from cohort.training.procedures import gathering
 from cohort.training.procedures.procedure import Federated
-from cohort.training.trainers import base, serial
+from cohort.training.trainers import serial
 
 BASE = {"seed": 3, "purpose": "batches", "round": 5, "client": 7}
 CHANGES = [{"seed": 4}, {"purpose": "batch"}, {"purpose": "Batches"}, {"round": 6}, {"client": 8}]
@@ -62,7 +63,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
 
         return call
 
-    drawing = [deal, sampling, federated, base, updates, gathering]
+    drawing = [deal, sampling, randomness, serial, updates, gathering]
     for module in drawing:
         monkeypatch.setattr(module, "generator", watched(generator))
     for module in (serial, task):

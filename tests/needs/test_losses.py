@@ -28,7 +28,6 @@ class CandidateSpy(Spy, Screening):
         return np.array(self.pool)
 
 
-ReservedSpy = spying("reserved_loss")
 TrainingSpy = spying("training_loss")
 LastBatchSpy = spying("last_batch_loss_norm", "bias_update", "samples_per_round")
 
@@ -36,10 +35,6 @@ LastBatchSpy = spying("last_batch_loss_norm", "bias_update", "samples_per_round"
 def trained_bias(shares: tuple[float, float, float]) -> np.ndarray:
     """The bias after one step from zero, at a learning rate of 0.3."""
     return 0.3 * (np.array(shares) - 1 / 3)
-
-
-def loss_on_reserved(bias: np.ndarray) -> float:
-    return math.log(np.exp(bias).sum()) - float(bias[list(by_hand.RESERVED)].mean())
 
 
 def test_candidate_loss_is_the_global_models_on_a_clients_own_samples():
@@ -143,18 +138,3 @@ def test_the_last_batch_is_that_of_the_last_step_that_a_client_took(participatio
 def test_samples_per_round(J: str, samples: list[int]):
     played(task_by_hand(selector := LastBatchSpy(), J=J, batch=2))
     assert selector.views[0].reports["samples_per_round"].tolist() == samples
-
-
-def test_reserved_loss_is_each_local_models_on_reserved_test_samples():
-    """The client without samples answers too, with the global model: loss ln 3."""
-    state = played(task_by_hand(selector := ReservedSpy()))
-    shares = [(1 / 2, 1 / 4, 1 / 4), (0, 1, 0), (1 / 3, 0, 2 / 3)]
-    expected = [*(loss_on_reserved(trained_bias(share)) for share in shares), math.log(3)]
-    (reports,) = selector.reports
-    np.testing.assert_allclose(reports["reserved_loss"], expected, rtol=1e-12)
-    assert reports["reserved_loss"][1] == pytest.approx(
-        math.log(2 * math.exp(-0.1) + math.exp(0.2)) - 0.02, rel=1e-12
-    )
-    assert costs(state, "selection_samples") == [4 * 5]  # by the server: nothing more is sent
-    assert costs(state, "bytes_up") == costs(state, "bytes_down") == [4 * MODEL_BYTES]
-    assert set(state.history.traffic) == {"model"}

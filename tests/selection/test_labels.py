@@ -192,16 +192,6 @@ def test_scores_are_those_of_scipy(counts: np.ndarray, alpha: float, mix: float)
         np.testing.assert_allclose(actual, expected(counts, mix, alpha), rtol=1e-9)
 
 
-def test_scores_by_hand():
-    """Two clients with one class each: their divergence is ln 2. As run, the mean over both is half
-    its root, and 1 after division by the maximum. They hold one of two classes with entropy 0: an
-    own diversity of 1/4 with a mix of 1/2."""
-    counts = np.array([[3, 0], [0, 8]])
-    np.testing.assert_allclose(Diversity(alpha=0.2).scores(counts), [0.2 * 0.25 + 0.8] * 2)
-    written = Diversity(alpha=0.2, measure="divergence").scores(counts)
-    np.testing.assert_allclose(written, [0.2 * 0.25 + 0.8 * np.log(2)] * 2)
-
-
 def test_probabilities_by_hand():
     """Divergences: ln 2 = 0.6931 between the first two clients, and from each of them to the third
     H(3/4, 1/4) - (0 + ln 2) / 2 = 0.2158. Means over the others: 0.4545, 0.4545 and 0.2158; own

@@ -1,12 +1,11 @@
 """PECO against its algorithm box, line by line, and against numbers worked out by hand."""
 
-import math
 from typing import Literal
 
 import numpy as np
 import pytest
 
-from cohort.selection.peco import Peco, similarities, to_probabilities
+from cohort.selection.peco import Peco, to_probabilities
 from cohort.selection.selector import State, View
 from tests.selection.literal import Algorithm1
 from tests.training.small_task import run, small_task
@@ -50,17 +49,6 @@ def test_it_is_algorithm_1(tau: float, gamma: float, window: int, answering: flo
         answers = {int(cohort[row]): predictions[row].tolist() for row in np.flatnonzero(there)}
         literal.round(answers, labels.tolist())
     assert len(state["recent"]) == min(25, window)
-
-
-def test_similarity_by_hand():
-    """Two samples, two classes. Clients 0 and 1 agree on sample 0 and are right; on sample 1 their
-    outputs are at 45 degrees, and client 1 is wrong."""
-    predictions = np.array([[[1.0, 0], [1, 0]], [[1, 0], [0.5, 0.5]], [[0, 1], [0, 1]]])
-    correct = np.array([[True, True], [True, False], [False, False]])
-    actual = similarities(predictions, correct, 0.5)
-    root = math.sqrt(0.5)
-    expected = [[0, 1 + 0.5 * root, 0], [1 + 0.5 * root, 0, 0.25 * root], [0, 0.25 * root, 0]]
-    np.testing.assert_allclose(actual, expected, atol=1e-15)
 
 
 def test_probabilities_by_hand():

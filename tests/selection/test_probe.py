@@ -11,7 +11,6 @@ import torch
 from numpy.random import default_rng
 from scipy.stats import chisquare
 
-from cohort.records.history import History
 from cohort.selection.pools import Probe
 from cohort.selection.selector import View
 from cohort.selection.simple import Random
@@ -123,14 +122,6 @@ def longest_wait(cohorts: list[list[int]], clients: int) -> int:
     return max(longest, *(len(cohorts) - round for round in last.values()))
 
 
-@pytest.mark.parametrize(("clients", "cohort"), [(100, 20), (50, 7), (30, 4)])
-def test_full_fairness_lets_nobody_wait(clients: int, cohort: int):
-    norms = default_rng(5).lognormal(size=(500, clients))
-    selector = Probe(beta=1.0, epsilon=0.0, pool=clients / cohort, patience=1.0)
-    cohorts = simulate(selector, clients, cohort, 500, norms)[1]
-    assert longest_wait(cohorts, clients) <= math.ceil(clients / cohort) + 1
-
-
 def test_patience_cures_starvation():
     norms = default_rng(5).lognormal(size=(500, 100)) + np.linspace(0, 20, 100)
     cohorts = simulate(Probe(beta=0.0, epsilon=0.0, pool=5.0, patience=0.1), 100, 20, 500, norms)[1]
@@ -218,19 +209,3 @@ def test_what_a_probe_costs_is_recorded():
         probes = sum(min(2, steps) for steps in epoch.values())
         rest = sum(2 * epoch[client] for client in chosen.tolist())
         assert state.history.cost["client_steps"][round][1] == probes + rest
-
-
-def test_what_a_run_records_is_enough_to_replay_it():
-    """From the recorded pools and norms alone, other code finds the recorded cohorts."""
-    selector = Probe(pool=2.0, batches=1, epsilon=0.0, beta=0.4)
-    settings: dict[str, Any] = {"rounds": 12, "sizes": (4, 9, 2, 6, 5, 3)}
-    task = small_task(selector=selector, cohort=2, J="J2e", batch=2, **settings)
-    state = Federated().begin(task)
-    list(Federated().rounds_of(task).run(state))
-    history = History.from_arrays(state.history.arrays())
-    assert len(history.pools) == 12 and all(len(set(pool.tolist())) == 4 for pool in history.pools)
-    norms = np.zeros((12, 6))
-    for round, (pool, result) in enumerate(zip(history.pools, history.norms, strict=True)):
-        norms[round, pool] = result
-    cohorts = [cohort.tolist() for cohort in history.cohorts]
-    assert cohorts == replayed(selector, 2, 12, norms, history.pools, cohorts)

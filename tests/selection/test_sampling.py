@@ -15,7 +15,6 @@ from cohort.selection.sampling import (
     ClusteredBySize,
     ClusteredByUpdates,
     OptimalSampling,
-    pour,
 )
 from cohort.selection.selector import State, View
 
@@ -131,25 +130,6 @@ def test_each_client_is_expected_as_often_as_its_share_of_the_samples_exactly(
     expected = [Fraction(m * size, sum(held)) for size in held]
     assert [sum(column) for column in zip(*urns, strict=True)] == expected
     assert all(sum(urn) == 1 for urn in urns) and len(urns) == m
-
-
-def test_clients_with_similar_updates_share_an_urn():
-    """Two directions of three clients each, of which a cohort of two has one each."""
-    updates = np.array([[1, 0], [0, 1], [1, 0.1], [0.1, 1], [1, -0.1], [-0.1, 1]], np.float32)
-    view, rng = view_of(np.full(6, 5), 2), default_rng(0)
-    urns = ClusteredByUpdates().urns(state_of(updates), np.arange(6), view, rng)
-    assert {tuple(np.flatnonzero(urn)) for urn in urns} == {(0, 2, 4), (1, 3, 5)}
-    cohorts = [
-        ClusteredByUpdates().select(state_of(updates), np.arange(6), view, default_rng(seed))
-        for seed in range(50)
-    ]
-    assert all({client % 2 for client in cohort} == {0, 1} for cohort in cohorts)
-
-
-def test_pouring_by_hand():
-    """5 and 3 into 4, 2 and 2: the first fills 4 and a half of the next urn."""
-    poured = pour(np.array([5, 3]), np.array([4, 2, 2]))
-    assert poured.tolist() == [[4, 0], [1, 1], [0, 2]]
 
 
 def formula_7(norms: list[float], m: int) -> list[float]:

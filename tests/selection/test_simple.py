@@ -189,14 +189,6 @@ def select(
     return SELECTOR.select(*given, default_rng(seed)).tolist()
 
 
-@pytest.mark.parametrize("seed", range(50))
-def test_never_measured_come_first_then_the_highest(seed: int):
-    losses = [1.0, np.inf, 3.0, 2.0, np.inf, 9.0]
-    chosen = select(losses, 4, seed)
-    assert set(chosen[:2]) == {1, 4}
-    assert chosen[2:] == [5, 2]
-
-
 def test_never_measured_may_never_come():
     """Of seven clients the three that were measured stay, by their loss."""
     selector, rng = HighestLoss(unseen="never"), default_rng(0)

@@ -14,8 +14,7 @@ from cohort.training.evaluation import correct_by_class, evaluate, fingerprint
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.gathering import NeedGatherer
 from cohort.training.task import Task
-from cohort.training.trainers.base import Trainer
-from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.trainers.serial import SerialTrainer, Trainer
 from cohort.training.trainers.stacked import StackedTrainer
 from cohort.training.updates import Updates, Weights, stack
 from tests.training.small_task import plain_samples, small_task

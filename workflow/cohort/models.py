@@ -70,8 +70,7 @@ def _declare_operators() -> library.Library:
 
 def torchvision_model(name: str, classes: int) -> nn.Module:
     """Build a network of torchvision with its initial weights."""
-    models = from_torchvision("models")
-    return models.get_model(name, weights=None, num_classes=classes)
+    return from_torchvision("models").get_model(name, weights=None, num_classes=classes)
 
 
 def residual(*layers: nn.Module, stride: int = 1, new_channels: int = 0) -> nn.Module:
@@ -193,8 +192,7 @@ class StratifyCNN(Model):
 
 
 class StratifyMLP(Model):
-    """Stratify's multilayer perceptron: two hidden layers, of 128 and 64 units. 15,426 parameters
-    for two classes of COVTYPE."""
+    """Stratify's multilayer perceptron: 128 and 64 hidden units. 15,426 parameters for COVTYPE."""
 
     name = "stratify-mlp"
     kinds = ("table",)
@@ -215,10 +213,8 @@ class Vgg11(Model):
     def check(self, shape: Shape) -> None:
         least = 2 ** len(VGG11_BLOCKS)  # pixels that the poolings reduce to one
         if len(shape) != 3 or {side // least for side in shape[1:]} != {1}:
-            raise ValueError(
-                f"needs images of {least}x{least} to {2 * least - 1}x{2 * least - 1} pixels, "
-                f"of which its {len(VGG11_BLOCKS)} poolings leave one, not samples of shape {shape}"
-            )
+            sides = f"{least}x{least} to {2 * least - 1}x{2 * least - 1}"
+            raise ValueError(f"needs images of {sides} pixels, not samples of shape {shape}")
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         layers: list[nn.Module] = []
@@ -346,8 +342,7 @@ def _block(before: int, after: int) -> nn.Module:
 
 def _normalized(before: int, after: int, stride: int = 1) -> list[nn.Module]:
     """A 3x3 convolution with batch normalization."""
-    convolution = nn.Conv2d(before, after, 3, stride, padding=1, bias=False)
-    return [convolution, nn.BatchNorm2d(after)]
+    return [nn.Conv2d(before, after, 3, stride, padding=1, bias=False), nn.BatchNorm2d(after)]
 
 
 class EfficientNetB0(Model):

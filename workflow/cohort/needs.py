@@ -51,8 +51,9 @@ class ModelResults(Protocol):
 
 
 class EvaluationContext(Protocol):
-    """What a need can measure with: the federation, and results of the global model (before a
-    cohort is chosen) or of local models (after training), one for each of `clients`, in order."""
+    """What a need can measure with: results of the global model (before a cohort is chosen) or of
+    local models (after training), one for each of `clients`, in order. Needs without a `measure`
+    are methods of it."""
 
     @property
     def clients(self) -> np.ndarray:
@@ -62,29 +63,11 @@ class EvaluationContext(Protocol):
     def network(self) -> nn.Module:
         """The module that computes with any of the weights here."""
 
-    def label_counts(self) -> np.ndarray:
-        """The label counts that each client reports (client, class): the truth, noise or lies."""
-
-    def overlap(self) -> np.ndarray:
-        """Whether each client holds samples that others hold too, as 1 or 0 (client)."""
-
-    def samples_per_round(self) -> np.ndarray:
-        """How many different samples each client trains on in a round with all of its work."""
-
-    def duration(self) -> np.ndarray:
-        """The simulated seconds of each client's round, of all of J for needs gathered once."""
-
-    def transfer_times(self) -> np.ndarray:
-        """The simulated seconds of one transfer of the model, for needs gathered once (client)."""
-
     def global_on_own(self) -> Iterable[ModelResults]:
         """Results of the global model on each client's training samples."""
 
     def global_on_batch(self) -> Iterable[ModelResults]:
         """Results of the global model on a random local batch of each client's training samples."""
-
-    def training_loss(self) -> np.ndarray:
-        """The mean loss of each client's local steps (client), after training."""
 
     def updates(self) -> Mapping[str, np.ndarray]:
         """Each trainable parameter's change in local training, by name: (client, *parameter)."""
@@ -97,9 +80,6 @@ class EvaluationContext(Protocol):
 
     def local_on_reserved(self) -> Iterable[ModelResults]:
         """Results of each local model on the reserved test samples."""
-
-    def reserved_loss(self) -> np.ndarray:
-        """The losses of `local_on_reserved` (client), which some trainers compute all at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,8 +123,7 @@ class Overlap(Need):
 
 
 class SamplesPerRound(Need):
-    """The server knows how many samples each client holds, and how many of them its local steps
-    take in a round with all of its work."""
+    """The server knows how many of each client's samples a round with all of its work takes."""
 
     name, gathered, evaluates = "samples_per_round", "once", False
 
@@ -155,9 +134,6 @@ class ExpectedDuration(Need):
 
     name, gathered, evaluates = "expected_duration", "once", False
 
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return context.duration()
-
 
 class TransferTime(Need):
     """The server knows each client's link, and so the simulated seconds in which it receives or
@@ -165,13 +141,9 @@ class TransferTime(Need):
 
     name, gathered, evaluates = "transfer_time", "once", False
 
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return context.transfer_times()
-
 
 class CandidateLoss(Need):
-    """Each client of the pool sends the global model's mean loss on its own training samples, as
-    power-of-choice and FedCor require."""
+    """Each client of the pool sends the global model's mean loss on its own training samples."""
 
     name, gathered, numbers = "candidate_loss", "before", 1
 
@@ -190,8 +162,7 @@ class CandidateAccuracy(Need):
 
 
 class CandidateBatchLoss(Need):
-    """Each client of the pool receives the global model, evaluates it on a random batch of its own
-    training samples and sends the mean loss."""
+    """Each client of the pool sends the global model's mean loss on a batch of its samples."""
 
     name, gathered, numbers = "candidate_batch_loss", "before", 1
 
@@ -200,8 +171,7 @@ class CandidateBatchLoss(Need):
 
 
 class TrainingLoss(Need):
-    """After training, each client sends the mean loss of its local steps, on its own training
-    samples. No evaluation is needed."""
+    """After training, each client sends the mean loss of its local steps, without an evaluation."""
 
     name, gathered, numbers, evaluates = "training_loss", "after", 1, False
 
@@ -246,8 +216,7 @@ class BiasUpdate(Need):
 
 
 class SoftLabels(Need):
-    """After training, each client sends the mean softmax output of its local model over its own
-    samples: one number per class."""
+    """After training, each client sends its model's mean softmax output over its own samples."""
 
     name, gathered, numbers = "soft_labels", "after", "classes"
 
@@ -256,8 +225,7 @@ class SoftLabels(Need):
 
 
 class LocalModelAccuracy(Need):
-    """After training, each client sends its local model's accuracy on its own training samples,
-    from 0 to 1; NaN without samples."""
+    """After training, each client sends its model's accuracy on its own samples, NaN without."""
 
     name, gathered, numbers = "local_accuracy", "after", 1
 

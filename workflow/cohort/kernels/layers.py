@@ -170,10 +170,8 @@ class _BatchNormalization(_PerClient):
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         *rows, eps = given
         images = _with_clients(images, in_dims[0], info.batch_size).movedim(2, -1).float()
-        rows = [
-            _with_clients(tensor, dim, info.batch_size).contiguous()
-            for tensor, dim in zip(rows, in_dims[1:-1], strict=True)
-        ]
+        pairs = zip(rows, in_dims[1:-1], strict=True)
+        rows = [_with_clients(*pair, info.batch_size).contiguous() for pair in pairs]
         results, *moments = _Normalization.apply(images.contiguous(), *rows, eps)
         return (results.movedim(-1, 2), *moments), (0, 0, 0)
 

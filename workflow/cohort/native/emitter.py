@@ -357,8 +357,7 @@ def transposed(emit: Emitter, vectors: Sequence[str]) -> list[str]:
     for step in _steps(emit):
         for row in range(emit.lanes):
             if not row & step:
-                pair = _interleaved(emit, rows[row], rows[row + step], step)
-                rows[row], rows[row + step] = pair
+                rows[row], rows[row + step] = _interleaved(emit, rows[row], rows[row + step], step)
     return rows
 
 

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cohort.core import UserError, lazy
-from cohort.core.files import atomic_write, cache_folder, code_hash
+from cohort.core import UserError, files, lazy
 from cohort.native.lanes_program import LanesProgram
 from cohort.native.program import ARRAYS, NUMBERS, PREDICT, TRAIN, CodeRequest
 from cohort.native.single_program import SingleSampleProgram, is_single_sample
@@ -72,9 +71,7 @@ class Batches:
 
 def program_for(request: CodeRequest) -> LanesProgram | SingleSampleProgram:
     """The program that emits the requested code."""
-    if is_single_sample(request):
-        return SingleSampleProgram(request)
-    return LanesProgram(request)
+    return SingleSampleProgram(request) if is_single_sample(request) else LanesProgram(request)
 
 
 @functools.lru_cache(maxsize=32)
@@ -88,7 +85,7 @@ def _compiled(request: CodeRequest) -> tuple[LanesProgram | SingleSampleProgram,
 
 @functools.cache
 def _generator_hash() -> str:
-    return code_hash("native/**/*", "data/augmentations.py")
+    return files.code_hash("native/**/*", "data/augmentations.py")
 
 
 class Kernel:
@@ -195,8 +192,7 @@ def compile_function(key: str, text: Callable[[], str], name: str, target: Targe
     code = _object_code(key, text, target)
     # LLVM's older linker may place code and constants too far apart, and abort the process
     jit = llvm.create_lljit_compiler(_target_machine(target), use_jit_link=True)
-    builder = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name)
-    library = builder.link(jit, name)
+    library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name).link(jit, name)
     pointer, number = ctypes.c_void_p, ctypes.c_int64
     function = ctypes.CFUNCTYPE(None, pointer, pointer, number, number)(library[name])
     vars(function)["code"] = library, jit  # which live as long as the function
@@ -207,7 +203,7 @@ def _object_code(key: str, text: Callable[[], str], target: Target) -> bytes:
     named = [key, target.cpu, target.features, str(llvm.llvm_version_info)]
     digest = hashlib.sha256("\0".join(named).encode()).hexdigest()
     try:
-        file = cache_folder() / "native" / f"{digest}.o"
+        file = files.cache_folder() / "native" / f"{digest}.o"
     except RuntimeError:  # the user has no home directory
         return _compile(text(), target)
     with contextlib.suppress(OSError):
@@ -219,7 +215,7 @@ def _object_code(key: str, text: Callable[[], str], target: Target) -> bytes:
             return code
     code = _compile(text(), target)
     with contextlib.suppress(OSError, UserError):
-        with atomic_write(file, sync=False) as temporary:
+        with files.atomic_write(file, sync=False) as temporary:
             temporary.write_bytes(hashlib.sha256(code).digest() + code)
         _forget_oldest(file.parent)
     return code

@@ -168,12 +168,9 @@ class LayerCode:
         for part in chunks(count, lanes):
             with emit.loops(part.count, blocks) as (number, block):
                 first = emit.add(emit.mul(number, lanes), part.start)
-                rows = [
-                    emit.load(source(block, emit.add(first, index))) if index < part.size else ZERO
-                    for index in range(lanes)
-                ]
-                offsets = first, (block, lanes * row), self.layout.transposed
-                goal = emit.pointer("%memory", *offsets)
+                pointers = (source(block, emit.add(first, index)) for index in range(part.size))
+                rows = [*map(emit.load, pointers), *[ZERO] * (lanes - part.size)]
+                goal = emit.pointer("%memory", first, (block, lanes * row), self.layout.transposed)
                 for lane, values in enumerate(transposed(emit, rows)):
                     emit.store(values, goal, lane * row)
 
@@ -287,8 +284,7 @@ class LinearCode(LayerCode):
             self.emit.store(value, self.pointer(self.outputs, block, 0, 0, output))
 
         given = layer.outer, layer.inner, self._features(self.inputs), store, self.broadcast_bias
-        product = Product(self.emit, self.layout, *given)
-        product.emit_code(self.weight_pointer(), (layer.inner, 1))
+        Product(self.emit, self.layout, *given).emit_code(self.weight_pointer(), (layer.inner, 1))
 
     def emit_weight_gradient(self) -> None:
         emit, layer, gradients = self.emit, self.layer, self.layout.gradients[self.number + 1]
@@ -314,8 +310,7 @@ class LinearCode(LayerCode):
             self.store_gradient(value, block, 0, 0, inner)
 
         given = layer.inner, layer.outer, self._features(gradients), store
-        product = Product(self.emit, self.layout, *given)
-        product.emit_code(self.weight_pointer(), (1, layer.inner))
+        Product(self.emit, self.layout, *given).emit_code(self.weight_pointer(), (1, layer.inner))
 
     def _features(self, array: Array) -> Pointer:
         """Pointers to the numbers of this layer's inputs or outputs, in one row over all axes."""

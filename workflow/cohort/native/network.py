@@ -19,6 +19,7 @@ from cohort.native.target import Target, has_fma, host
 __all__ = ["NativeNetwork", "Sgd", "Unsupported", "flatten", "predict", "supported_layers"]
 
 SCALARS = {torch.float32: "float", torch.float64: "double"}
+Weights = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,10 @@ class NativeNetwork:
 
     def begin(
         self,
-        weights: Mapping[str, Tensor],
+        weights: Weights,
         sgd: Sgd,
-        anchor: Mapping[str, Tensor],
-        correction: Mapping[str, Tensor] | None = None,
+        anchor: Weights,
+        correction: Weights | None = None,
         logit_scale: Tensor | None = None,
         logit_shift: Tensor | None = None,
     ) -> None:
@@ -121,9 +122,7 @@ class NativeNetwork:
         return self._kernels[options]
 
 
-def predict(
-    model: nn.Module, weights: Mapping[str, Tensor], samples: Samples, indices: Tensor
-) -> Tensor | None:
+def predict(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor) -> Tensor | None:
     """A network's outputs in evaluation (sample, class) for the samples with these indices, with
     these weights; None if there is no native code for the network or the samples."""
     try:
@@ -139,7 +138,7 @@ def predict(
     return torch.from_numpy(kernel.outputs(inputs, indices.numpy()))
 
 
-def flatten(weights: Mapping[str, Tensor], model: nn.Module) -> np.ndarray:
+def flatten(weights: Weights, model: nn.Module) -> np.ndarray:
     """Concatenate the weights of all parameters in the network's order into one array (weight)."""
     return torch.cat([weights[name].reshape(-1) for name, _ in model.named_parameters()]).numpy()
 

@@ -156,8 +156,7 @@ class SingleSampleCode:
         gradient = emit.load(self.output_pointer(row, column, channel, gradient=True))
         if not self.layer.rectifies:
             return gradient
-        value = emit.load(self.output_pointer(row, column, channel))
-        return emit.where_positive(gradient, value)
+        return emit.where_positive(gradient, emit.load(self.output_pointer(row, column, channel)))
 
     def negative_rate(self) -> str:
         """Emit a vector with the negative learning rate in all lanes."""
@@ -214,8 +213,7 @@ class SingleSampleLinearCode(SingleSampleCode):
             for number, gradient in enumerate(gradients):
                 weight = emit.load(weights, number * self.lanes)
                 sums[number % 4] = emit.fma(gradient, weight, sums[number % 4])
-                changed = emit.fma(factor, gradient, weight)
-                emit.store(changed, weights, number * self.lanes)
+                emit.store(emit.fma(factor, gradient, weight), weights, number * self.lanes)
             while len(sums) > 1:
                 sums = [*sums[2:], emit.op("fadd", *sums[:2])]
             goal = self.layout.gradients[self.number]
@@ -253,8 +251,7 @@ class SingleSampleConvolutionCode(SingleSampleCode):
                 self._emit_taps(values, emit.pointer(source, inner), weights, pixels)
             values = sums.load()
             for vector in range(size):
-                position = row, column, channel, vector * lanes
-                self._emit_stores(values[vector::size], *position)
+                self._emit_stores(values[vector::size], row, column, channel, vector * lanes)
 
     def _emit_taps(self, sums: list[str], source: str, weights: str, pixels: Pixels) -> None:
         """Add the products of one input channel with the kernel's taps to `sums`."""
@@ -270,15 +267,13 @@ class SingleSampleConvolutionCode(SingleSampleCode):
     def _emit_stores(self, values: list[str], row: Index, column: Index, *channel: Index) -> None:
         emit = self.emit
         if self.layer.pools:
-            positions = self.position_pointer(row, column, *channel)
-            values = [self._emit_pooling(values, positions)]
+            values = [self._emit_pooling(values, self.position_pointer(row, column, *channel))]
         for index, value in enumerate(values):
             value = emit.relu(value) if self.layer.rectifies else value
             emit.store(value, self.output_pointer(row, column, *channel), index * self.outer)
 
     def _emit_pooling(self, four: Sequence[str], positions: str) -> str:
-        """Emit the maximum of four and a store of the offset of the one that it was, the first of
-        equals; return the maximum."""
+        """Emit the maximum of four, and a store of the offset of the first such one; return it."""
         emit, integers = self.emit, f"<{self.lanes} x i32>"
         greatest, position = four[0], "splat (i32 0)"
         for value, (y, x) in zip(four[1:], FOUR[1:], strict=True):
@@ -315,8 +310,7 @@ class SingleSampleConvolutionCode(SingleSampleCode):
             if layer.pools:
                 position = emit.load_int(self.position_pointer(row, column, channel))
                 offset = emit.add(offset, position)
-            goal = self.layout.listed[self.number]
-            emit.store_number(gradient, "%memory", count.load()[0], goal)
+            emit.store_number(gradient, "%memory", count.load()[0], self.layout.listed[self.number])
             with self.emit_append(count, offset) as conditions, total.update() as sums:
                 conditions.append(emit.value(f"fcmp une {scalar} {gradient}, 0.0"))
                 if layer.rectifies:
@@ -358,8 +352,7 @@ class SingleSampleConvolutionCode(SingleSampleCode):
     def emit_preparation(self) -> None:
         """Emit a copy of the weights by input channel, as the forward pass reads them."""
         emit, lanes, taps = self.emit, self.lanes, self.layer.taps
-        blocks = self.inner // lanes, self.outer // lanes
-        with emit.loops(*blocks, taps) as (left, top, tap):
+        with emit.loops(self.inner // lanes, self.outer // lanes, taps) as (left, top, tap):
             offsets = (top, lanes * taps * self.inner), (tap, self.inner), (left, lanes)
             source = emit.pointer("%weights", *offsets, self.weight)
             rows = [emit.load(source, row * taps * self.inner) for row in range(lanes)]
@@ -385,21 +378,19 @@ class FirstConvolutionCode(SingleSampleConvolutionCode):
         taps = [(inner, tap) for inner in range(self.layer.inner) for tap in range(self.layer.taps)]
         parts = [taps[start : start + most] for start in range(0, len(taps), most)]
         for number, some in enumerate(parts):
-            self._emit_tap_step(some, vectors, with_bias=number == 0)
+            self._emit_tap_step(some, vectors, has_bias=number == 0)
 
-    def _emit_tap_step(
-        self, taps: Sequence[tuple[int, int]], vectors: int, with_bias: bool
-    ) -> None:
-        """Emit the step of the weights of some taps, and of the biases if `with_bias`."""
+    def _emit_tap_step(self, taps: Sequence[tuple[int, int]], vectors: int, has_bias: bool) -> None:
+        """Emit the step of the weights of some taps, and of the biases if `has_bias`."""
         emit, lanes, negative_rate = self.emit, self.lanes, self.negative_rate()
         firsts = [self.weight + (inner * self.layer.taps + tap) * self.outer for inner, tap in taps]
-        firsts += [self.bias] if with_bias else []
+        firsts += [self.bias] if has_bias else []
         starts = [first + vector * lanes for first in firsts for vector in range(vectors)]
         sums = emit.variables([ZERO] * len(starts))
         with emit.loops(*self.sides) as (row, column), sums.update() as values:
             for vector in range(vectors):
                 gradient = self.relu_gradient(row, column, vector * lanes)
-                if with_bias:
+                if has_bias:
                     end = len(taps) * vectors + vector
                     values[end] = emit.op("fadd", values[end], gradient)
                 for share, source in self._gradient_shares(gradient, row, column, vector * lanes):
@@ -451,8 +442,7 @@ class SingleSampleProgram:
         assert request.options is not None
         target, shape = request.target, request.shape
         self.options, self.kind, self.shape = request.options, request.kind, shape
-        layout = SingleSampleLayout(request.layers, shape, target)
-        self.emit, self.layout = Emitter(target), layout
+        self.emit, self.layout = Emitter(target), SingleSampleLayout(request.layers, shape, target)
         self.weight_count, self.augment = self.layout.weight_count, None
         if request.augment is not None:
             arena = self.layout.arena
@@ -522,8 +512,7 @@ class SingleSampleProgram:
 
         def measure() -> None:  # before the first step; each step writes the next distance
             if self.options.proximal:
-                goal = emit.pointer("%distances", "%first")
-                program.emit_distance(emit, self.weight_count, goal)
+                program.emit_distance(emit, self.weight_count, emit.pointer("%distances", "%first"))
 
         with emit_entry(emit, TRAIN, before=measure) as step:
             self._emit_fetch(step)

@@ -140,12 +140,12 @@ def draw_holders(categories: int, clients: int, most: int, block: int, rng: Rng)
     return holders_of
 
 
+Split = Callable[[np.ndarray, int], Parts]
+"""Cuts samples into so many parts."""
+
+
 def deal_to_holders(
-    category: str,
-    samples_of: Parts,
-    holders_of: list[list[int]],
-    clients: int,
-    split: Callable[[np.ndarray, int], Parts],
+    category: str, samples_of: Parts, holders_of: list[list[int]], clients: int, split: Split
 ) -> Parts:
     """Give each client its parts of the samples of its categories, cut by `split`."""
     parts: list[Parts] = [[] for _ in range(clients)]
@@ -211,14 +211,12 @@ class Dirichlet(Scheme):
                 break
         else:
             relaxed = f" or '{dataclasses.replace(self, minimum=1)}'" if self.minimum > 1 else ""
-            draws = f"none of {TRIES:,} draws gave each of {clients} clients at least"
-            advice = f"try fewer clients, a larger alpha{relaxed}"
-            raise ValueError(f"{draws} {self.minimum} samples; {advice}")
+            draws = f"none of {TRIES:,} draws gave each of {clients} clients {self.minimum} samples"
+            raise ValueError(f"{draws}; try fewer clients, a larger alpha{relaxed}")
         return deal_by_counts(pool.labels, np.diff(cuts, axis=1), np.arange(clients), rng)
 
     def draw_cuts(self, per_class: np.ndarray, clients: int, rng: Rng) -> np.ndarray:
-        """Draw how to cut the classes: for each (rows), the boundaries between the clients'
-        samples, from 0 to the size of the class."""
+        """Draw how to cut each class (row): the boundaries of the clients' samples, from 0 on."""
         mean_size = per_class.sum() / clients
         sizes = np.zeros(clients, dtype=np.int64)
         cuts = np.zeros((len(per_class), clients + 1), dtype=np.int64)
@@ -237,8 +235,7 @@ class Dirichlet(Scheme):
 
 def deal_by_counts(labels: np.ndarray, counts: np.ndarray, order: np.ndarray, rng: Rng) -> Parts:
     """Give clients, in this `order`, so many samples of each class (class, client), at random."""
-    classes = range(len(counts))
-    samples = [rng.permutation(np.flatnonzero(labels == label)) for label in classes]
+    samples = [rng.permutation(np.flatnonzero(labels == label)) for label in range(len(counts))]
     owners = [np.repeat(order, row) for row in counts]
     return group_by_owner(np.concatenate(samples), np.concatenate(owners), len(order))
 
@@ -281,10 +278,7 @@ class Domains(Scheme):
         domains = int(groups.max()) + 1
         samples_of = group_by_owner(np.arange(len(groups)), groups, domains)
         holders_of = draw_holders(domains, clients, self.d, 1, rng)
-
-        def split(samples: np.ndarray, count: int) -> Parts:
-            return split_evenly(samples, pool, count, rng)
-
+        split = functools.partial(split_evenly, pool, rng)
         return deal_to_holders("domain", samples_of, holders_of, clients, split)
 
 
@@ -309,7 +303,7 @@ class IsolatedDomain(Scheme):
         if not alone.any() or (~alone).sum() < clients - 1:
             share = f"{alone.sum()} of {len(alone)} samples"
             raise ValueError(f"domain {self.domain} has {share} for one of {clients} clients")
-        rest = split_evenly(np.flatnonzero(~alone), pool, clients - 1, rng)
+        rest = split_evenly(pool, rng, np.flatnonzero(~alone), clients - 1)
         return [np.flatnonzero(alone), *rest]
 
 
@@ -323,7 +317,7 @@ class DirichletDomains(Dirichlet):
         return super().deal(Pool(pool.known_groups()), clients, rng)
 
 
-def split_evenly(samples: np.ndarray, pool: Pool, count: int, rng: Rng) -> Parts:
+def split_evenly(pool: Pool, rng: Rng, samples: np.ndarray, count: int) -> Parts:
     """Split samples into `count` parts whose sizes differ by at most one, in total and within each
     class of each domain: every part takes each `count`-th sample of the samples sorted by both."""
     shuffled = rng.permutation(samples)
@@ -410,8 +404,7 @@ class DirichletClients(EqualSizes):
         while missing := size - counts.sum():
             weights = shares * (counts < left)
             weights = weights if weights.any() else left - counts  # tiny shares are 0 as floats
-            drawn = rng.multinomial(missing, weights / weights.sum())
-            counts = np.minimum(counts + drawn, left)
+            counts = np.minimum(counts + rng.multinomial(missing, weights / weights.sum()), left)
         return counts
 
 

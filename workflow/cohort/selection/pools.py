@@ -6,11 +6,12 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import SHARE, parameter
-from cohort.selection.selector import Probing, Reports, Rng, Screening, Selector, State, View
+from cohort.selection import selector as abilities
+from cohort.selection.selector import Clients, Reports, Rng, Selector, State, View
 from cohort.selection.simple import HighestTrainingLoss, draw_without_replacement, top_clients
 
 
-class RandomPool(Screening):
+class RandomPool(abilities.Screening):
     """Draws the pool uniformly: `pool` times as many clients as the cohort has, or all."""
 
     pool: float
@@ -18,7 +19,7 @@ class RandomPool(Screening):
     def pool_size(self, clients: int, cohort: int) -> int:
         return min(round(self.pool * cohort), clients)
 
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def draw_pool(self, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         return rng.choice(candidates, self.pool_size(len(candidates), view.cohort), replace=False)
 
 
@@ -32,16 +33,16 @@ class PowD(Selector, RandomPool):
     needs = frozenset({"candidate_loss"})
     pool: float = parameter(2.0, minimum=1, help="d: clients drawn, as a multiple of the cohort")
 
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def draw_pool(self, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         size = self.pool_size(len(candidates), view.cohort)
         return candidates[draw_by_size(candidates, view, size, rng)]
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         (need,) = self.needs
         return top_clients(view.reports[need][candidates], candidates, view.cohort, rng)
 
 
-def draw_by_size(candidates: np.ndarray, view: View, count: int, rng: Rng) -> np.ndarray:
+def draw_by_size(candidates: Clients, view: View, count: int, rng: Rng) -> np.ndarray:
     """Draw the positions of `count` candidates, in proportion to their numbers of samples. Those
     without samples are drawn last, and only if the cohort would be too small without them."""
     sizes = view.sizes[candidates]
@@ -51,8 +52,7 @@ def draw_by_size(candidates: np.ndarray, view: View, count: int, rng: Rng) -> np
 
 
 class CpowD(PowD):
-    """Like `pow-d`, but the clients of the pool evaluate the global model on one batch of their own
-    samples only (cpow-d in section 4)."""
+    """Like `pow-d`, but clients evaluate the model on a batch of their own (cpow-d, section 4)."""
 
     name = "cpow-d"
     needs = frozenset({"candidate_batch_loss"})
@@ -67,7 +67,7 @@ class RpowD(HighestTrainingLoss):
     name: ClassVar[str] = "rpow-d"
     pool: float = parameter(2.0, minimum=1, help="d: clients drawn, as a multiple of the cohort")
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         size = min(round(self.pool * view.cohort), len(candidates))
         pool = candidates[draw_by_size(candidates, view, size, rng)]
         return top_clients(state["loss"][pool], pool, view.cohort, rng)
@@ -87,7 +87,7 @@ class FedCs(Selector, RandomPool):
     pool: float = parameter(2.0, minimum=1, help="clients asked, in multiples of the cohort")
     deadline: float = parameter(180.0, exclusiveMinimum=0, help="T_round, in simulated seconds")
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         transfer = view.reports["transfer_time"]
         training = view.reports["expected_duration"] - 2 * transfer
         chosen: list[int] = []
@@ -109,7 +109,7 @@ NEVER = -999_999  # the last round of a client that was never chosen
 
 
 @dataclass(frozen=True, kw_only=True)
-class Probe(Selector, RandomPool, Probing):
+class Probe(Selector, RandomPool, abilities.Probing):
     """Has a random pool of clients train on a few batches, then chooses the cohort by score.
 
     A client's score weighs the norm of its probe update against fairness: how rarely, and how long
@@ -124,18 +124,14 @@ class Probe(Selector, RandomPool, Probing):
     beta: float = parameter(0.3, minimum=0, maximum=1, help="weight of fairness against movement")
     epsilon: float = parameter(0.05, minimum=0, maximum=1, help="share of the cohort that explores")
     temperature: float = parameter(0.7, exclusiveMinimum=0, help="higher explores more uniformly")
-    patience: float = parameter(
-        0.25, exclusiveMinimum=0, help="share of rounds after which an unchosen client is overdue"
-    )
-    rarity: float = parameter(
-        0.6, **SHARE, help="in fairness, weight of how rarely against how long ago one was chosen"
-    )
+    patience: float = parameter(0.25, exclusiveMinimum=0, help="share of rounds before one is due")
+    rarity: float = parameter(0.6, **SHARE, help="weight of how rarely one was chosen in fairness")
 
     def begin(self, view: View, rng: Rng) -> State:
         count, last = np.zeros(view.clients, dtype=int), np.full(view.clients, NEVER)
         return {"count": count, "last": last, "round": np.zeros(1, dtype=int)}
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         pool, norms = candidates, view.reports["probe_norm"][candidates]
         gap = state["round"] + 1 - state["last"][pool]
         score = self.scores(norms, state["count"][pool], gap, rng)
@@ -160,7 +156,7 @@ class Probe(Selector, RandomPool, Probing):
         score = (1 - self.beta) * scale_to_unit(norms) + self.beta * fairness
         return score if score.any() else 1e-6 * rng.random(len(score))
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         count, last, this_round = state["count"].copy(), state["last"].copy(), state["round"] + 1
         count[cohort] += 1
         last[cohort] = this_round

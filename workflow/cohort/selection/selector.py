@@ -12,9 +12,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.core.components import Component
-from cohort.core.metric import Metric
+from cohort.core import components, metric
 
+Clients = np.ndarray
+"""Numbers of clients."""
 State = dict[str, np.ndarray]
 Reports = Mapping[str, np.ndarray]
 Rng = np.random.Generator
@@ -39,7 +40,7 @@ class View:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selector(Component):
+class Selector(components.Component):
     """Chooses the cohort of each round.
 
     `needs` names the information it requires, as entries of `cohort.needs.NEEDS`. `metrics`
@@ -47,7 +48,7 @@ class Selector(Component):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()
-    metrics: ClassVar[Mapping[str, Metric]] = {}
+    metrics: ClassVar[Mapping[str, metric.Metric]] = {}
 
     def reported_counts(self, label_counts: np.ndarray, rng: Rng) -> np.ndarray:
         """The label counts that clients report (client, class), if the selector needs them, given
@@ -66,12 +67,12 @@ class Selector(Component):
         """The state before the first round."""
         return {}
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         """Choose the cohort: `view.cohort` distinct candidates, or fewer if the strategy gains
         nothing from more. Who is absent is no candidate; there are at least `view.cohort`."""
         raise NotImplementedError
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         """The state after a round. `reports` holds what was gathered after training, by need: one
         row for each client of the cohort, NaN for clients that did not answer."""
         return state
@@ -88,7 +89,7 @@ class Screening:
         """The size of the pool, given the numbers of clients in the federation and the cohort."""
         return clients
 
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def draw_pool(self, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         """Draw the pool from the candidates."""
         return candidates
 
@@ -118,7 +119,7 @@ class Allocating(ABC):
     redraw: bool = True
 
     @abstractmethod
-    def quotas(self, cohort: np.ndarray, view: View) -> np.ndarray:
+    def quotas(self, cohort: Clients, view: View) -> np.ndarray:
         """The number of samples of each class to use (client of the cohort, class)."""
 
 
@@ -135,9 +136,7 @@ class UpdateWeighing(ABC):
     Such a client trains once, and its update counts with the sum of its weights."""
 
     @abstractmethod
-    def weights(
-        self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
-    ) -> np.ndarray:
+    def weights(self, state: State, candidates: Clients, cohort: Clients, view: View) -> np.ndarray:
         """The weight of each draw's update (draw), above 0, given what `select` received and
         returned. The server adds the weighted updates to the global weights; for an average the
         weights add up to 1."""
@@ -148,7 +147,7 @@ class MetricRecording(ABC):
 
     @abstractmethod
     def measure(
-        self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
+        self, state: State, candidates: Clients, cohort: Clients, view: View
     ) -> dict[str, float]:
         """The selector's metrics of a round, by name, given what `select` received and returned."""
 
@@ -158,5 +157,5 @@ class Weighing(ABC):
     and for other clients, if any overlap. It is not told which clients overlap."""
 
     @abstractmethod
-    def probabilities(self, state: State, candidates: np.ndarray, view: View) -> np.ndarray:
+    def probabilities(self, state: State, candidates: Clients, view: View) -> np.ndarray:
         """The probability of each candidate to be the first client drawn."""

@@ -65,8 +65,7 @@ def locate_errors(strategy: str, round: int) -> Iterator[None]:
 
 
 def read_only(value: Any) -> Any:
-    """What a component is given: arrays, mappings of arrays and views that cannot be written to,
-    and everything else as it is."""
+    """What a component is given: arrays, mappings of arrays and views are made read-only."""
     if isinstance(value, np.ndarray):
         value = value.view()
         value.flags.writeable = False
@@ -224,9 +223,9 @@ def losses_of(
 ) -> Tensor:
     """The objective's loss of each sample of a batch."""
     losses = objective.losses(outputs, targets, statistics, bias)
-    is_by_sample = isinstance(losses, torch.Tensor) and losses.shape == targets.shape
-    wanted = f"one loss for each of {len(targets)} samples"
-    require(is_by_sample, f"objective '{objective.name}': losses", losses, wanted)
+    if not isinstance(losses, torch.Tensor) or losses.shape != targets.shape:
+        returned = f"{_form_of(losses)}, not one loss for each of {len(targets)} samples"
+        raise WrongAnswer(f"objective '{objective.name}': losses returned {returned}")
     if outputs.requires_grad:  # not seen under vmap
         check_gradients(objective, losses)
     return losses
@@ -247,8 +246,7 @@ def merge(rule: ServerRule, weights: Weights, updates: Updates, memory: Weights)
         merged = rule.apply(dict(weights), updates, dict(memory))
     if [tensor._version for tensor in given] != versions:
         raise WrongAnswer("apply changed a tensor in place; work on a copy (tensor.clone())")
-    wanted = "weights, memory and metrics (Merged)"
-    require(isinstance(merged, Merged), "apply", merged, wanted)
+    require(isinstance(merged, Merged), "apply", merged, "weights, memory and metrics (Merged)")
     for name in sorted(weights.keys() | _by_name(merged.weights, "apply").keys()):
         before, after = weights.get(name), merged.weights.get(name)
         is_alike = _form_of(before) == _form_of(after)

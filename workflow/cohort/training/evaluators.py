@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from cohort.core import lazy, randomness
 from cohort.core.components import Catalog, Component
-from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
-from cohort.core.randomness import generator
 from cohort.needs import needs_of
 from cohort.selection.selector import Screening
 from cohort.settings import DEFAULTS, evaluated_rounds, plans_by_name
@@ -160,12 +159,8 @@ class OnOwnSamples(OfModels):
         for row, client in enumerate(updates.clients):
             own = torch.from_numpy(task.shards.indices[client]).to(task.test.device)
             if len(own):
-                models.append((self.model(state, updates, row), task.train_samples, own))
+                models.append((updates.client_weights(row), task.train_samples, own))
         return models
-
-    def model(self, state: RunState, updates: Updates, row: int) -> Weights:
-        """The model that is evaluated on the samples of a client of the cohort."""
-        return updates.client_weights(row)
 
 
 class OnCohortSamples(OnOwnSamples):
@@ -178,13 +173,13 @@ class OnCohortSamples(OnOwnSamples):
         "cohort_samples", "Global accuracy on the cohort's samples", "Loss on the cohort's samples"
     )
 
-    def model(self, state: RunState, updates: Updates, row: int) -> Weights:
-        return state.weights
+    def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
+        models = super().models(task, state, updates)
+        return [(state.weights, samples, indices) for _, samples, indices in models]
 
 
 class OnHoldout(Evaluator):
-    """Evaluates the global model on the held-out samples of all clients together, and records the
-    accuracy of the worst client."""
+    """Evaluates the global model on all held-out samples, with the worst client's accuracy."""
 
     name = "holdout"
     setting = "evaluate_holdout"
@@ -199,11 +194,9 @@ class OnHoldout(Evaluator):
     ) -> dict[str, Any]:
         device = task.test.device
         parts = [torch.from_numpy(part).to(device) for part in task.shards.holdouts if len(part)]
-        given = network, state.weights, task.train_samples
-        *by_client, together = (
-            evaluation.evaluate(*given, indices, plain=task.plain)
-            for indices in (*parts, torch.cat(parts))
-        )
+        given, rows = (network, state.weights, task.train_samples), [*parts, torch.cat(parts)]
+        results = [evaluation.evaluate(*given, indices, plain=task.plain) for indices in rows]
+        *by_client, together = results
         worst = min(result.accuracy for result in by_client)
         return together.metrics("holdout") | {"holdout_worst_accuracy": worst}
 
@@ -246,7 +239,7 @@ class OnNextCohort(OfModels):
 
     def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
         clients, view = np.arange(task.settings.clients), task.view(state.reports)
-        rng = generator(task.settings.seed, "next cohort", round=state.round)
+        rng = randomness.generator(task.settings.seed, "next cohort", round=state.round)
         cohort = contract.CheckedSelector(task.selector).select(state.selector, clients, view, rng)
         held_out = np.concatenate([task.shards.holdouts[client] for client in cohort.clients])
         indices = torch.from_numpy(held_out).to(task.test.device)

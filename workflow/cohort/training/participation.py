@@ -37,8 +37,7 @@ class Participation(NameEncoded):
         arrive after these simulated seconds (client)."""
 
     def in_time(self, seconds: np.ndarray, cohort: int) -> np.ndarray:
-        """A Boolean mask: whether each update is used, given when it arrives in simulated seconds
-        (client of the cohort). At least one is."""
+        """A mask: whether each update is used, by its arrival in simulated seconds; one is."""
         return np.ones(len(seconds), dtype=bool)
 
     def responds(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:

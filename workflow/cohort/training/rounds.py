@@ -21,8 +21,7 @@ from cohort.training.task import RunState, Task
 
 class Rounds(ABC):
     """The rounds of one procedure on one task. They keep nothing that a resumed run would miss:
-    what must survive a round is in the state. `costs` names the costs that are recorded in every
-    round, even if they are zero."""
+    what must survive a round is in the state. `costs` are recorded in every round, even if zero."""
 
     costs: ClassVar[tuple[str, ...]] = "bytes_down", "bytes_up", "client_steps", "selection_samples"
 
@@ -68,8 +67,7 @@ class Rounds(ABC):
         for evaluator in (kind() for kind in evaluators.EVALUATORS.values()):
             if evaluator.is_due(self.task, state):
                 network = self.network(state.round)
-                metrics = evaluator.evaluate(self.task, network, state, self.local_models)
-                ledger.measured(**metrics)
+                ledger.measured(**evaluator.evaluate(self.task, network, state, self.local_models))
 
     def run(self, state: RunState, cursor: Cursor | None = None) -> Iterator[RunState]:
         """Play the rounds that remain and yield the state after each, until weights are no longer

@@ -31,8 +31,7 @@ class ServerRule(Component):
     """Merges the updates of a cohort into new global weights. A rule receives the trainable weights
     only: statistics of normalization layers are always averaged, because a rule that extrapolates
     could make a variance negative. Its memory between rounds is plain tensors, for checkpoints:
-    those that `begin` returns, and later ones named `{weight}/...` with the shape of that weight.
-    """
+    those that `begin` returns, and later ones named `{weight}/...` of that weight's shape."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that it records itself, by recorded name."""
@@ -155,9 +154,7 @@ class Scaffold(ServerRule):
     start: Literal["zero", "random"] = parameter(
         "zero", help="where control variates begin: at zero, or at a random network (NIID-Bench)"
     )
-    lr: float = parameter(
-        0.0, minimum=0, help="the learning rate that estimates divide by, 0: that of the round"
-    )
+    lr: float = parameter(0.0, minimum=0, help="that estimates divide by, 0: that of the round")
 
     def begin(self, weights: Weights, redraw: Callable[[], Weights]) -> Weights:
         if self.start == "zero":

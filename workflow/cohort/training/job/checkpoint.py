@@ -11,8 +11,7 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from cohort.core.errors import UserError, explain_errors
-from cohort.core.files import atomic_write
+from cohort.core import UserError, explain_errors, files
 from cohort.records.history import History
 from cohort.training.job.lease import PREVIOUS
 from cohort.training.task import RunState
@@ -28,8 +27,7 @@ class Unusable(Exception):
 
 
 def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None) -> None:
-    """Write a checkpoint; the one before it becomes the previous one. A `cursor` says where inside
-    the next round the run stands."""
+    """Write a checkpoint, keeping the one before; `cursor` says where inside a round it stands."""
     arrays = map(_tensors, (state.selector, state.reports, state.history.arrays()))
     parts, tensors = (state.weights, state.server, *arrays, cursor or {}), Weights()
     for part, values in zip(PARTS, parts, strict=True):
@@ -37,7 +35,7 @@ def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None
     facts = {key: getattr(state, key) for key in ("round", "diverged", "sessions")}
     header = json.dumps({"digest": digest} | facts)
     metadata = {"facts": header, "sha256": _checksum(header, tensors)}
-    with atomic_write(path, keep=path.with_name(PREVIOUS)) as temporary:
+    with files.atomic_write(path, keep=path.with_name(PREVIOUS)) as temporary:
         safetensors.torch.save_file(tensors, temporary, metadata)
 
 

@@ -34,15 +34,13 @@ from cohort.training.job import checkpoint, lease, machine, stacking
 from cohort.training.job.stacking import GivenUp, Member, Stopped
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task, load_task
-from cohort.training.trainers.base import Trainer
-from cohort.training.trainers.native import NativeTrainer
-from cohort.training.trainers.serial import SerialTrainer
-from cohort.training.trainers.stacked import StackedTrainer
+from cohort.training.trainers import native, serial, stacked
 
 rich = lazy("rich.progress")  # only needed in a terminal
 Watch = Callable[[RunState], None]
 Slot = contextlib.AbstractContextManager[torch.device]
-_TRAINERS: tuple[type[Trainer], ...] = SerialTrainer, NativeTrainer, StackedTrainer
+_TRAINERS: tuple[type[serial.Trainer], ...]
+_TRAINERS = serial.SerialTrainer, native.NativeTrainer, stacked.StackedTrainer
 TRAINERS = {trainer.name: trainer for trainer in _TRAINERS}
 # settings in which the cells of a stack agree, besides their data set
 COMMON = ("model", "J", "batch", "momentum", "weight_decay", "clip", "augmentation", "precision")
@@ -145,11 +143,11 @@ def meeting_folder(cell: Cell, record: str | Path, device: torch.device, wish: s
     of this machine; None if it will not be trained by the batched trainer."""
     sessions = lease.saved_header(state_folder(record)).get("sessions")
     wish = sessions[-1]["trainer"] if sessions else wish
-    if (wish, device.type) != ("auto", "cuda") and wish != StackedTrainer.name:
+    if (wish, device.type) != ("auto", "cuda") and wish != stacked.StackedTrainer.name:
         return None
     with contract.locate_errors(cell.settings.strategy, 0):
         task = load_task(cell, torch.device("cpu"))
-    if choose_trainer(wish, device, task)[0] is not StackedTrainer:
+    if choose_trainer(wish, device, task)[0] is not stacked.StackedTrainer:
         return None
     gpu = machine.visible_gpus()[device.index] if device.type == "cuda" else "cpu"
     width = min(cell.settings.batch, int(task.sizes.max()))
@@ -159,15 +157,15 @@ def meeting_folder(cell: Cell, record: str | Path, device: torch.device, wish: s
     return Path(tempfile.gettempdir(), f"cohort-stacks-{os.getuid()}", key)
 
 
-def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[type[Trainer], str]:
+def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[type[serial.Trainer], str]:
     """The trainer to use, and why not another: the wished one and "", or the serial one and why the
     other cannot train. `auto` wishes for the stacked one on a GPU and the native one on a CPU."""
     if wish == "auto":
-        wish = StackedTrainer.name if device.type == "cuda" else NativeTrainer.name
+        wish = stacked.StackedTrainer.name if device.type == "cuda" else native.NativeTrainer.name
     reason = TRAINERS[wish].refusal(task)
     if wish not in task.procedure.usable_trainers():
         reason = f"procedure {task.procedure} has no {wish} training"
-    return (SerialTrainer if reason else TRAINERS[wish]), reason
+    return (serial.SerialTrainer if reason else TRAINERS[wish]), reason
 
 
 @dataclass
@@ -195,9 +193,8 @@ class Run:
         if state.sessions:
             wish = state.sessions[-1]["trainer"]
         kind, reason = choose_trainer(wish, device, task)
-        if member is not None and kind is StackedTrainer:
-            hosted = {"train_part": lambda self, part: member.ask(part)}
-            kind = type(kind.__name__, (kind,), hosted)
+        if member is not None and kind is stacked.StackedTrainer:
+            kind = type(kind.__name__, (kind,), {"train_part": lambda self, part: member.ask(part)})
         task = replace(task, trainer=kind)
         if reason:
             print(f"trained by plain PyTorch: {reason}", flush=True)
@@ -219,8 +216,7 @@ class Run:
         return self.state.diverged or self.state.round == self.last_round
 
     def train(self, checkpoint_seconds: float, until: int, watch: Watch) -> None:
-        """Play rounds until the end, round `until` or a signal. The state is saved now and then,
-        inside rounds too, and before stopping."""
+        """Play rounds to the end, round `until` or a signal; save now and then, and at last."""
         if self.is_over or self.state.round >= until:
             return
 
@@ -312,8 +308,7 @@ def _stop_signals(caught: list[int]) -> Iterator[None]:
     def give_up(number: int, frame: FrameType | None) -> None:
         raise GivenUp
 
-    numbers = signal.SIGINT, signal.SIGTERM
-    handlers = [(number, signal.signal(number, note)) for number in numbers]
+    handlers = [(number, signal.signal(number, note)) for number in (signal.SIGINT, signal.SIGTERM)]
     alarm = signal.signal(signal.SIGALRM, give_up)
     try:
         yield
@@ -374,8 +369,7 @@ def _commit() -> str:
 
 
 class LogLines:
-    """Prints the progress of a run: a line at most every ten seconds, and one after the last round.
-    Each begins with the name of the cell."""
+    """Prints a run's progress behind its name: at most every ten seconds, and at the end."""
 
     def __init__(self, rounds: int, name: str):
         self.rounds, self.name = rounds, name

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from cohort.core.errors import refusals_as_errors
-from cohort.core.randomness import generator
+from cohort.core import errors, randomness
 from cohort.selection.entropy import entropy_bits
 from cohort.selection.selector import Reports, State, View
 from cohort.settings import local_work
@@ -19,10 +18,11 @@ from cohort.training.procedures.procedure import Federated
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task
 from cohort.training.trainers import serial
-from cohort.training.updates import LocalWork, Updates, Weights, local_steps, size_in_bytes
+from cohort.training.updates import LocalWork, Updates, Weights, Works, local_steps, size_in_bytes
 
 NORM_BYTES = 8  # of the number that a probed client sends
 FORWARD = 1 / 3  # the work of evaluating a sample, of that of training on it
+Rows = np.ndarray  # numbers of updates
 
 
 class Pool(NamedTuple):
@@ -37,8 +37,7 @@ class Pool(NamedTuple):
 
 class Responders(NamedTuple):
     """A cohort (client), which of its clients respond (client), on how many samples of each class
-    each trains (client, class), and how much its update counts, if the selector says so (client).
-    """
+    each trains (client, class), and how much its update counts (client), if selectors say so."""
 
     cohort: np.ndarray
     responds: np.ndarray
@@ -52,7 +51,7 @@ def select(
     """Choose the cohort of a round, and enter it, the time of the choice and its metrics into the
     ledger: the selector's own and, if some clients overlap with others, how it prefers these."""
     selector = contract.CheckedSelector(task.selector)
-    rng = generator(task.settings.seed, "selection", round=round)
+    rng = randomness.generator(task.settings.seed, "selection", round=round)
     with ledger.timed("selecting"), ledger.timed_scoring():
         chosen = selector.select(state, candidates, view, rng)
     cohort = ledger.cohort = chosen.clients
@@ -80,21 +79,21 @@ class FederatedRounds(Rounds):
         super().__init__(task)
         self.selector, self.server = contract.CheckedSelector(task.selector), task.server
         self.needs = NeedGatherer(task.selector.needs, task)
-        rng = generator(task.settings.seed, "devices")
+        rng = randomness.generator(task.settings.seed, "devices")
         self.speeds = task.client_devices.speeds(task.settings.clients, rng)
         trainer = serial.StepRecordingTrainer if procedure.profiled else task.trainer
         self.trainer = trainer(task)
 
     def begin(self) -> RunState:
         task = self.task
-        weights, rng = task.initial_weights(), generator(task.settings.seed, "selection")
+        weights, rng = task.initial_weights(), randomness.generator(task.settings.seed, "selection")
         steps = np.array([local_steps(size, task.settings)[0] for size in task.sizes])
         clients, size = np.arange(len(steps)), self._model_bytes(weights)
         seconds = self.seconds(clients, steps, 2 * size)
         given = {"seconds": seconds, "transfers": self.seconds(clients, 0 * steps, size)}
         reports = self.needs.gather("once", clients, Ledger(), **given)
         if not self.selector.allocates and not self.selector.probe_batches:
-            with refusals_as_errors(f"participation '{task.settings.participation}': "):
+            with errors.refusals_as_errors(f"participation '{task.settings.participation}': "):
                 task.participation.check(seconds[task.sizes > 0])
         selector = self.selector.begin(task.view(reports), rng)
         memory = self.server.begin(task.trainable(weights), task.other_initial_weights)
@@ -212,9 +211,7 @@ class FederatedRounds(Rounds):
         ledger.sent("model", size, to="server", copies=int((~in_time).sum()))
         return in_time
 
-    def local_work(
-        self, state: RunState, responders: Responders, pool: Pool, round: int
-    ) -> list[LocalWork]:
+    def local_work(self, state: RunState, responders: Responders, pool: Pool, round: int) -> Works:
         """The local work of each client that responds: all of J on all its samples, unless the
         selector grants it fewer samples, it is a straggler, or it continues from its probe."""
         task, works = self.task, []
@@ -245,15 +242,14 @@ class FederatedRounds(Rounds):
             works.append(work)
         return works
 
-    def train(self, state: RunState, works: list[LocalWork], pool: Pool, ledger: Ledger) -> Updates:
+    def train(self, state: RunState, works: Works, pool: Pool, ledger: Ledger) -> Updates:
         """Train the clients that respond and return their updates. A client whose probe was all its
         work keeps the loss of its probe."""
         updates, probes = self._train_works(works, state, ledger), pool.probes
         if probes is not None:
             rows = [probes.clients.index(client) for client in updates.clients]
             continued = (updates.steps > 0).to(updates.losses.device)
-            losses = updates.losses.where(continued, probes.losses[rows])
-            updates = replace(updates, losses=losses)
+            updates = replace(updates, losses=updates.losses.where(continued, probes.losses[rows]))
         ledger.add("client_steps", int(updates.steps.sum()))
         size, copies = self._model_bytes(state.weights), len(updates.clients)
         ledger.sent("model", size, to="server", copies=copies)
@@ -261,7 +257,7 @@ class FederatedRounds(Rounds):
         return updates
 
     def report(
-        self, state: RunState, works: list[LocalWork], updates: Updates, pool: Pool, ledger: Ledger
+        self, state: RunState, works: Works, updates: Updates, pool: Pool, ledger: Ledger
     ) -> dict[str, np.ndarray]:
         """Gather what the selector needs to know of those that responded, and wait for them."""
         size = self._model_bytes(state.weights) * (1 if pool.has_model else 2)
@@ -293,7 +289,7 @@ class FederatedRounds(Rounds):
 
     def keep(
         self, updates: Updates, reports: Reports, responders: Responders, ledger: Ledger
-    ) -> np.ndarray:
+    ) -> Rows:
         """The rows of the updates that count: those with samples that the selector keeps."""
         sizes = updates.sizes.cpu().numpy()
         kept = np.flatnonzero(self.selector.keep(reports, sizes) & (sizes > 0))
@@ -304,15 +300,9 @@ class FederatedRounds(Rounds):
         return kept
 
     def merge(
-        self,
-        state: RunState,
-        updates: Updates,
-        kept: np.ndarray,
-        responders: Responders,
-        ledger: Ledger,
+        self, state: RunState, updates: Updates, kept: Rows, responders: Responders, ledger: Ledger
     ) -> tuple[Weights, Weights]:
-        """Apply the server rule: return the new global weights and the rule's new memory, both
-        unchanged if no update counts."""
+        """Apply the server rule, if any update counts; return the new global weights and memory."""
         if not len(kept):
             return state.weights, state.server
         counted, before = updates.select_rows(kept.tolist()), self.task.trainable(state.weights)
@@ -335,11 +325,10 @@ class FederatedRounds(Rounds):
         cohort, NaN for one that did not respond."""
         cohort, rows = responders.cohort, np.flatnonzero(responders.responds)
         with ledger.timed("selecting"), ledger.timed_scoring():
-            size = len(cohort)
-            by_need = {need: scatter_rows(reports[need], rows, size) for need in reports}
+            by_need = {need: scatter_rows(reports[need], rows, len(cohort)) for need in reports}
             return self.selector.observe(state.selector, cohort, by_need, pool.view)
 
-    def _train_works(self, works: list[LocalWork], state: RunState, ledger: Ledger) -> Updates:
+    def _train_works(self, works: Works, state: RunState, ledger: Ledger) -> Updates:
         with ledger.timed("training"):
             updates = self.trainer.train(works, state.weights, self.cursor)
         if isinstance(self.trainer, serial.StepRecordingTrainer):
@@ -347,7 +336,7 @@ class FederatedRounds(Rounds):
         return updates
 
     def _rng(self, purpose: str, round: int) -> np.random.Generator:
-        return generator(self.task.settings.seed, purpose, round=round)
+        return randomness.generator(self.task.settings.seed, purpose, round=round)
 
     def _model_bytes(self, weights: Weights) -> int:
         """The size in bytes of one transfer of the model, in either direction."""
@@ -357,7 +346,7 @@ class FederatedRounds(Rounds):
 def allocated_samples(task: Task, client: int, quota: np.ndarray, round: int) -> np.ndarray:
     """Draw the samples on which a client trains in this round: of each class as many as its `quota`
     (class) says, without replacement. Return their indices."""
-    rng = generator(task.settings.seed, "portion", round=round, client=client)
+    rng = randomness.generator(task.settings.seed, "portion", round=round, client=client)
     indices = rng.permutation(task.shards.indices[client])
     labels = task.train_samples.labels[indices].cpu().numpy()
     return np.concatenate([indices[labels == label][:count] for label, count in enumerate(quota)])

@@ -1,5 +1,4 @@
-"""Gathers what a selector needs to be told, measured on global and local models, and enters what
-that costs into the ledger."""
+"""Gathers what a selector needs to know of models, and enters what that costs in the ledger."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from cohort.training.contract import read_only
 from cohort.training.evaluation import Evaluation, evaluate, mean_softmax, softmax_of
 from cohort.training.ledger import Ledger
 from cohort.training.task import Task
-from cohort.training.trainers.base import Trainer
+from cohort.training.trainers.serial import Trainer
 from cohort.training.updates import LocalWork, Updates, Weights, local_steps
 
 
@@ -56,9 +55,7 @@ def _measure(need: Need, context: "ModelEvaluations") -> np.ndarray:
     """Measure a need; raise WrongAnswer unless it is a row of numbers for each client asked."""
     answers, count = np.asarray(need.measure(context)), len(context.clients)
     are_rows = answers.shape[:1] == (count,) and answers.dtype.kind in "fiub"
-    contract.require(
-        are_rows, f"need '{need.name}'", answers, f"numbers of each of {count} clients"
-    )
+    contract.require(are_rows, f"need '{need.name}'", answers, f"numbers of {count} clients")
     return answers
 
 
@@ -118,7 +115,8 @@ class ModelEvaluation:
 
 @dataclass(frozen=True)
 class ModelEvaluations:
-    """The `EvaluationContext` of a run: global model, local models and the samples for them."""
+    """The `EvaluationContext` of a run: global model, local models and the samples for them. Needs
+    that measure no model are its methods of their names."""
 
     task: Task
     clients: np.ndarray
@@ -175,7 +173,9 @@ class ModelEvaluations:
     def duration(self) -> np.ndarray:
         return read_only(np.zeros(len(self.clients)) if self.seconds is None else self.seconds)
 
-    def transfer_times(self) -> np.ndarray:
+    expected_duration = duration
+
+    def transfer_time(self) -> np.ndarray:
         assert self.transfers is not None
         return read_only(self.transfers)
 
@@ -199,8 +199,7 @@ class ModelEvaluations:
 
     @cached_property
     def _local_on_reserved(self) -> list[ModelEvaluation]:
-        """The evaluations of the local models on reserved samples, cached so that needs which share
-        them are charged for them once."""
+        """Local models' evaluations on reserved samples, cached: needs that share them pay once."""
         given = self.task.test_samples, self.task.reserved, None
         models = map(self._trained.client_weights, range(len(self.clients)))
         return [ModelEvaluation(self.task, self.ledger, model, *given) for model in models]

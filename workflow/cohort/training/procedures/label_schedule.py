@@ -43,11 +43,9 @@ class Epoch:
 
 
 def label_frequencies(counts: np.ndarray) -> np.ndarray:
-    """How often each label is scheduled, by counts (label, client): as often as it has samples, but
-    not more often than the median label."""
+    """How often each label is scheduled, by counts (label, client): at most as the median label."""
     held = counts.sum(axis=1)
-    most = np.median(held[held > 0])
-    return np.minimum(held, most).astype(np.int64)
+    return np.minimum(held, np.median(held[held > 0])).astype(np.int64)
 
 
 def _begin_epoch(data: ClientData, rng: Rng, weighted: bool) -> tuple["Holders", list[int]]:

@@ -1,6 +1,5 @@
 """Procedures, which say how a run goes: the half that planning needs, with parameters and checks.
-What happens in a round is in the modules beside this one. They import torch, so each of them is
-imported only when a run begins."""
+The modules beside this one have their rounds; they import torch, so they are imported lazily."""
 
 from __future__ import annotations
 
@@ -85,8 +84,7 @@ class Procedure(NameEncoded):
             raise ValueError("hands on weights alone: the optimizer must be SGD without momentum")
 
     def science_with(self, model: type[Model]) -> int:
-        """The science version of this procedure's runs with a model; to override for a change that
-        concerns only some models or parameters."""
+        """The science version of runs with a model; to override if only some models change."""
         return self.version()
 
     def usable_trainers(self) -> tuple[str, ...]:
@@ -111,9 +109,7 @@ class Procedure(NameEncoded):
     def begin(self, task: Task) -> RunState:
         """The state before the first round."""
         if package := self.missing_package():
-            raise UserError(
-                f"procedure '{self}' needs the package {package}: pip install {package}"
-            )
+            raise UserError(f"procedure '{self}' needs a package: pip install {package}")
         with contract.locate_errors(task.settings.strategy, 0):
             return self.rounds_of(task).begin()
 
@@ -138,16 +134,13 @@ PROFILE_METRICS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Federated(Procedure):
-    """Federated averaging: the loop of the papers' algorithm boxes, with a selector, an objective,
-    a server rule and a participation of choice."""
+    """Federated averaging, with a selector, objective, server rule and participation of choice."""
 
     name: ClassVar[str] = "federated"
     metrics: ClassVar[Mapping[str, Metric]] = OVERLAP_METRICS | PROFILE_METRICS
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native", "batched")
     simulates_time: ClassVar[bool] = True
-    profiled: int = parameter(
-        0, **SHARE, help="1: record loss, accuracy and seconds of each local step, by plain PyTorch"
-    )
+    profiled: int = parameter(0, **SHARE, help="1: record each local step, by plain PyTorch")
 
     def rounds_of(self, task: Task) -> Rounds:
         return federated.FederatedRounds(self, task)
@@ -216,12 +209,8 @@ class Concat(Procedure):
         "clusters_trained": Metric("Clusters that trained", digits=0, whole=True),
     }
     clusters: int = parameter(minimum=1, help="how many clusters")
-    classifier: float = parameter(
-        0.2, exclusiveMinimum=0, exclusiveMaximum=1, help="share of rounds to train the classifier"
-    )
-    steps: int = parameter(
-        3, minimum=1, help="batches by which a client trains the classifier, one pass at most"
-    )
+    classifier: float = parameter(0.2, exclusiveMinimum=0, exclusiveMaximum=1, help="of all rounds")
+    steps: int = parameter(3, minimum=1, help="a client's batches for the classifier, at most all")
     balanced: int = parameter(0, **SHARE, help="1: no cluster exceeds 1.2 times the mean size")
     warm: int = parameter(0, **SHARE, help="1: the classifier begins as the sum of the clusters'")
 
@@ -270,9 +259,7 @@ class Centralized(Procedure):
         self.check_plain(cell)
         self.check_undecayed(cell)
         if cell.schedule.watches and not settings.validation:
-            raise ValueError(
-                f"schedule '{cell.schedule}' watches validation samples: set validation"
-            )
+            raise ValueError(f"schedule '{cell.schedule}' needs validation samples: set validation")
 
 
 _COUNT: dict[str, Any] = {"digits": 0, "better": "low", "whole": True}
@@ -319,9 +306,7 @@ class ChunkedStratified(Stratified):
     science: ClassVar[int] = 2  # a client counts as sent the model only if it lacks it
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native")  # of single samples
     chunk: int = parameter(5, minimum=1, help="labels that are assigned to clients at once")
-    retained: float = parameter(
-        0.3, exclusiveMinimum=0, maximum=1, help="share of clients among whom a label is assigned"
-    )
+    retained: float = parameter(0.3, exclusiveMinimum=0, maximum=1, help="share of clients asked")
 
     def version(self) -> int:
         """One more for shares other than the default, once rounded wrongly (0.28 of 25 to 8)."""

@@ -18,15 +18,14 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.functional import cross_entropy
 
-from cohort.core.lazy import lazy
-from cohort.core.randomness import torch_seed
+from cohort.core import lazy, randomness
 from cohort.data.samples import Samples
 from cohort.kernels import padding
 from cohort.training.contract import check_gradients, losses_of
 from cohort.training.evaluation import evaluation_batches
 from cohort.training.ledger import Cursor, strip_prefix
 from cohort.training.objectives import Objective, output_bias
-from cohort.training.trainers.base import Trained, Trainer
+from cohort.training.trainers.serial import Trained, Trainer
 from cohort.training.updates import LocalWork, Updates, Weights, local_steps, stack
 
 if TYPE_CHECKING:
@@ -71,9 +70,8 @@ class StackedTrainer(Trainer):
         plain = padding.with_padding(self.model)
         if not samples.labels.is_cuda or precision == "float64" or samples.scale is None:
             return plain
-        if importlib.util.find_spec("triton") is None:
-            reason = "Triton is not installed"
-        else:
+        reason = "Triton is not installed"
+        if importlib.util.find_spec("triton"):
             network = layers.with_kernels(self.model, precision)
             indices = torch.arange(self.batch, device=samples.labels.device) % len(samples.labels)
             reason = layers.check(self.model, network, samples.inputs(indices), precision)
@@ -298,8 +296,8 @@ class Stack:
             for _, own, dtype in self.random_calls
         ]
         for row, (part, work, own) in enumerate(rows if factors else []):
-            address = {"round": work.round, "client": work.client}
-            torch.manual_seed(torch_seed(part.trainer.settings.seed, "dropout", **address))
+            seed, address = part.trainer.settings.seed, {"round": work.round, "client": work.client}
+            torch.manual_seed(randomness.torch_seed(seed, "dropout", **address))
             for position, (_, batch) in enumerate(own):
                 drawn = padding.draw(self.random_calls, len(batch), device)
                 for factor, some in zip(factors, drawn, strict=True):
@@ -307,8 +305,7 @@ class Stack:
         return factors
 
     def _height(self, active: int) -> int:
-        """The height of the stack for this many clients that still train: one of HEIGHTS, because a
-        CUDA graph is captured for each height."""
+        """The height of the stack for so many clients, one of HEIGHTS: each has a CUDA graph."""
         unit = -(-self.height // HEIGHTS)
         return min(-(-active // unit) * unit, self.height)
 
@@ -322,11 +319,9 @@ class Stack:
             inputs = self.samples.standardized(self.augmentation.apply(images, numbers))
         return inputs.unflatten(0, chosen.shape)
 
-    def _step(
-        self, inputs: Tensor, targets: Tensor, sample_weights: Tensor, *factors: Tensor
-    ) -> Tensor:
+    def _step(self, inputs: Tensor, targets: Tensor, shares: Tensor, *factors: Tensor) -> Tensor:
         """Take one SGD step with the first clients, one per row of `inputs`; return their losses.
-        `sample_weights` weigh the samples in the mean loss of their batch; a client whose samples
+        `shares` weigh the samples in the mean loss of their batch; a client whose samples
         all weigh 0 does not change, and its loss is 0. `factors` are those of random layers."""
         settings, rows = self.settings, slice(len(inputs))
         before = [tensor[rows] for tensor in self.weights.values()]
@@ -334,17 +329,17 @@ class Stack:
         with torch.enable_grad():
             own = dict(zip(self.weights, leaves, strict=True))
             state = own | {name: tensor[rows] for name, tensor in self.buffers.items()}
-            given = state, inputs, sample_weights > 0, *factors
+            given = state, inputs, shares > 0, *factors
             outputs = vmap(partial(padding.call, self.network))(*given)
-            losses = self._losses(own, outputs, targets, sample_weights)
+            losses = self._losses(own, outputs, targets, shares)
             # rows are independent, so the gradient of the sum is that of each
             changes = [*torch.autograd.grad(losses.sum(), leaves, materialize_grads=True)]
         if settings.clip:
             squares = [change.flatten(1).square().sum(dim=1) for change in changes]
             norms = sum(squares[1:], squares[0]).sqrt()  # each row's in the same order always
-            shares = (settings.clip / (norms + 1e-6)).clamp(max=1)  # as in clip_grad_norm_
-            changes = [change * _broadcast_rows(shares, change) for change in changes]
-        active = partial(_only_rows, sample_weights.any(dim=1))
+            scales = (settings.clip / (norms + 1e-6)).clamp(max=1)  # as in clip_grad_norm_
+            changes = [change * _broadcast_rows(scales, change) for change in changes]
+        active = partial(_only_rows, shares.any(dim=1))
         velocity = [tensor[rows] for tensor in self.velocity.values()]
         correction = [tensor[rows] for tensor in self.correction.values()]
         # each operation on all tensors is one kernel on a GPU
@@ -356,12 +351,10 @@ class Stack:
         torch._foreach_add_(before, moves)
         return active(losses.detach())
 
-    def _losses(
-        self, own: Weights, outputs: Tensor, targets: Tensor, sample_weights: Tensor
-    ) -> Tensor:
+    def _losses(self, own: Weights, outputs: Tensor, targets: Tensor, shares: Tensor) -> Tensor:
         """The loss of each row's batch, by its own objective. Every objective sees all rows, those
         of others without their values, so that it neither fails on them nor changes them."""
-        rows, total = slice(len(outputs)), sample_weights.new_zeros(len(outputs))
+        rows, total = slice(len(outputs)), shares.new_zeros(len(outputs))
         *_, bias = own.values()
         for number, objective in enumerate(self.objectives):
             is_own = self.objective_numbers[rows] == number if len(self.objectives) > 1 else None
@@ -369,7 +362,7 @@ class Stack:
             of_sample = vmap(partial(losses_of, objective))
             losses = of_sample(only(outputs), targets, self.statistics[rows], only(bias))
             check_gradients(objective, losses)
-            loss = (sample_weights * losses).sum(dim=1)
+            loss = (shares * losses).sum(dim=1)
             if objective.is_proximal:
                 term = vmap(objective.proximal_term)
                 starts = [self.anchor[name][rows] for name in own]
