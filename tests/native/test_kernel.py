@@ -13,10 +13,9 @@ from torch import nn
 from cohort.core import files
 from cohort.core.files import write_text
 from cohort.native import kernel
-from cohort.native.emitter import Emitter
+from cohort.native.emitter import Emitter, host
 from cohort.native.kernel import compile_function
 from cohort.native.layers import layers_of
-from cohort.native.target import host
 
 TARGET = host("double")
 
@@ -109,7 +108,7 @@ HOLES = """
 import mmap
 from cohort.native.kernel import compile_function
 from cohort.native.emitter import Emitter
-from cohort.native.target import host
+from cohort.native.emitter import host
 
 emit = Emitter(host("double"))
 arguments = "ptr %arrays", "ptr %numbers", "i64 %first", "i64 %last"

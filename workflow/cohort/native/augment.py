@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cohort.data import augmentations
-from cohort.native.emitter import ZERO, Emitter, Index, reversed_lanes
+from cohort.native.emitter import ZERO, Arena, Emitter, Index, reversed_lanes
 from cohort.native.layers import Shape
-from cohort.native.target import Arena
 
 BYTES = "i8"  # LLVM's type of stored bytes
 COLORS = 5  # changes of color, at most

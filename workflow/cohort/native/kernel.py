@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cohort.core import UserError, files, lazy
+from cohort.native.emitter import CACHE_LINE, Target
 from cohort.native.lanes_program import LanesProgram
 from cohort.native.program import ARRAYS, NUMBERS, PREDICT, TRAIN, CodeRequest
 from cohort.native.single_program import SingleSampleProgram, is_single_sample
-from cohort.native.target import CACHE_LINE, Target
 
 llvm = lazy("llvmlite.binding")
 

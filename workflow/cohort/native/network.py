@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from cohort.data.augmentations import Augmentation
 from cohort.data.samples import Samples
 from cohort.native.augment import BYTES, AugmentOptions, to_instructions
+from cohort.native.emitter import Target, has_fma, host
 from cohort.native.kernel import EVALUATED, Batches, Inputs, Kernel
 from cohort.native.layers import Layer, Unsupported, layers_of, sample_shape
 from cohort.native.program import CodeRequest, StepOptions
-from cohort.native.target import Target, has_fma, host
 
 __all__ = ["NativeNetwork", "Sgd", "Unsupported", "flatten", "predict", "supported_layers"]
 

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cohort.native.augment import AugmentOptions
-from cohort.native.emitter import ZERO, Emitter, Index, Offset
+from cohort.native.emitter import ZERO, Emitter, Index, Offset, Target
 from cohort.native.layers import Layer, Shape
-from cohort.native.target import Target
 
 ARRAYS = (
     *("memory", "weights", "gradients", "velocity", "anchor", "correction"),

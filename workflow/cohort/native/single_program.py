@@ -10,12 +10,11 @@ import numpy as np
 
 from cohort.native import emitter, program
 from cohort.native.augment import BYTES, AugmentCode
-from cohort.native.emitter import ZERO, Emitter, Index, Offset, Ranges, Variables
+from cohort.native.emitter import ZERO, Arena, Emitter, Index, Offset, Ranges, Target, Variables
 from cohort.native.lanes_convolution import FOUR, Pixels
 from cohort.native.lanes_layers import ABREAST
 from cohort.native.layers import Layer, Shape
 from cohort.native.program import TRAIN, CodeRequest, StepOptions, emit_entry, pointers
-from cohort.native.target import Arena, Target
 
 NEVER = -1e30  # the bias of an output that is not there, whose exponential is 0
 PARAMETERS = Emitter.noalias("memory", "weights")

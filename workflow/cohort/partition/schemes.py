@@ -98,7 +98,7 @@ class Classes(Scheme):
 
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         super().check(classes, clients, samples)
-        check_holders("class", "classes", classes, clients, self.k, self.block(classes, clients))
+        check_holders("classes", classes, clients, self.k, self.block(classes, clients))
         if clients * self.k > samples:
             raise ValueError(f"{clients} clients of {self.k} classes need over {samples} samples")
 
@@ -117,15 +117,12 @@ class Classes(Scheme):
         return deal_to_holders("class", samples_of, holders_of, clients, split)
 
 
-def check_holders(
-    category: str, plural: str, number: int, clients: int, most: int, block: int
-) -> None:
+def check_holders(plural: str, number: int, clients: int, most: int, block: int) -> None:
     """Raise ValueError if a client cannot hold `most` categories, or blocks leave some unheld."""
     if most > number:
         raise ValueError(f"a client cannot hold {most} {plural} where there are only {number}")
     if clients * block < number:
-        start = f"client i starts from {category} i mod {number}"
-        raise ValueError(f"{clients} clients leave some of the {number} {plural} unheld ({start})")
+        raise ValueError(f"{clients} clients leave some of the {number} {plural} unheld")
 
 
 def draw_holders(categories: int, clients: int, most: int, block: int, rng: Rng) -> list[list[int]]:
@@ -271,7 +268,7 @@ class Domains(Scheme):
 
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         super().check(classes, clients, samples, groups)
-        check_holders("domain", "domains", groups or 0, clients, self.d, 1)
+        check_holders("domains", groups or 0, clients, self.d, 1)
 
     def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         groups = pool.known_groups()

@@ -42,11 +42,6 @@ def new_key() -> tenseal.Context:
     return key
 
 
-def serialize(key: tenseal.Context, secret: bool) -> bytes:
-    """A key as it is sent, with its secret half or without."""
-    return key.serialize(save_secret_key=secret, save_galois_keys=False, save_relin_keys=False)
-
-
 class Client:
     """A client of the protocol: encrypts its `labels` and counts, and decrypts what the server
     calculates from them. It learns the placeholder of each label that it holds."""
@@ -97,7 +92,8 @@ class Server:
     def __init__(self, clients: Sequence[Client], classes: int, sent: Callable[..., None]):
         self.clients, self.classes, self.sent = clients, classes, sent
         # the paper does not say where keys come from: the first client makes them for all
-        pair, public_key = (serialize(clients[0].key, secret=secret) for secret in (True, False))
+        key, others = clients[0].key, {"save_galois_keys": False, "save_relin_keys": False}
+        pair, public_key = (key.serialize(save_secret_key=s, **others) for s in (True, False))
         sent("keys", len(pair), to="client", copies=len(clients) - 1)
         sent("keys", len(public_key), to="server")
         self.key = tenseal.context_from(public_key, n_threads=1)

@@ -34,9 +34,7 @@ class Entropy(Selector):
     name = "entropy"
     needs = frozenset({"label_counts"})
     buffer: float = parameter(0.5, minimum=0, exclusiveMaximum=1, help="as a share of all clients")
-    evict: Literal["round", "pick"] = parameter(
-        "round", help="when the buffer evicts: after the round, or each pick, as in Algorithm 1"
-    )
+    evict: Literal["round", "pick"] = parameter("round", help="after a round or pick (Algorithm 1)")
     epsilon: float = parameter(0.0, minimum=0, help="differential privacy of counts, 0: no noise")
     liars: float = parameter(0.0, **SHARE, help="share of clients that report uniform labels")
 

@@ -35,9 +35,7 @@ class Peco(Selector, Weighing):
     gamma: float = parameter(0.5, exclusiveMinimum=0, maximum=1, help="factor of each wrong model")
     window: int = parameter(10, minimum=1, help="rounds over which probabilities are averaged")
     unseen: Literal["mean", "highest", "never", "first"] = parameter(
-        "mean",
-        help="the score of a client that was never evaluated: the mean of the others', their "
-        "highest, or 0, so that it is never drawn; or such clients are drawn before all others",
+        "mean", help="score of who was never evaluated: that of others, 0, or drawn before others"
     )
 
     def memory(self, reserved: int, classes: int, clients: int) -> int:

@@ -18,6 +18,7 @@ Clients = np.ndarray
 """Numbers of clients."""
 State = dict[str, np.ndarray]
 Reports = Mapping[str, np.ndarray]
+Metrics = dict[str, float]
 Rng = np.random.Generator
 
 
@@ -146,9 +147,7 @@ class MetricRecording(ABC):
     """Lets a selector record metrics of its own in every round; it declares them in `metrics`."""
 
     @abstractmethod
-    def measure(
-        self, state: State, candidates: Clients, cohort: Clients, view: View
-    ) -> dict[str, float]:
+    def measure(self, state: State, candidates: Clients, cohort: Clients, view: View) -> Metrics:
         """The selector's metrics of a round, by name, given what `select` received and returned."""
 
 

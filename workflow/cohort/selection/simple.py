@@ -126,8 +126,7 @@ class HighestLoss(Selector):
     needs: ClassVar[frozenset[str]] = frozenset({"reserved_loss"})
     unseen: Literal["first", "never"] = parameter(
         "first",
-        help="when a client is chosen that was never evaluated: before all others, or never, "
-        "so that the clients of the first round stay",
+        help="when clients are chosen that were never evaluated: before all others, or never",
     )
 
     def begin(self, view: View, rng: Rng) -> State:

@@ -65,9 +65,7 @@ class Diversity(Selector):
     needs = frozenset({"label_counts"})
     mix: float = parameter(0.5, **SHARE, help="lambda: weight of classes against label entropy")
     alpha: float = parameter(0.5, **SHARE, help="weight of own diversity against the distance")
-    measure: Literal["distance", "divergence"] = parameter(
-        "distance", help="the Jensen-Shannon distance (as run) or divergence (as written)"
-    )
+    measure: Literal["distance", "divergence"] = parameter("distance", help="as run or as written")
 
     def version(self) -> int:
         return 2 if self.measure == "divergence" else 1
@@ -247,10 +245,7 @@ class FedCor(Selector, Skipping):
     interval: int = parameter(10, minimum=2, help="rounds between updates of the process")
     dimension: int = parameter(15, minimum=1, help="the dimension of the points")
     annealing: float = parameter(
-        0.95,
-        exclusiveMinimum=0,
-        maximum=1,
-        help="beta: how much a client counts each time that it was chosen since the last update",
+        0.95, exclusiveMinimum=0, maximum=1, help="beta: of clients, each time that they are chosen"
     )
     memory_decay: float = parameter(
         0.95, exclusiveMinimum=0, maximum=1, help="gamma: how much a sample counts each round later"

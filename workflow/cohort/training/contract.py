@@ -15,7 +15,7 @@ from torch import Tensor
 from cohort.core import UserError, files, process, user_files
 from cohort.selection import Selector
 from cohort.selection import selector as abilities
-from cohort.selection.selector import Reports, Rng, State, View
+from cohort.selection.selector import Clients, Metrics, Reports, Rng, State, View
 from cohort.training.objectives import Objective
 from cohort.training.servers import Merged, ServerRule
 from cohort.training.updates import Updates, Weights
@@ -104,13 +104,13 @@ class CheckedSelector:
     def begin(self, view: View, rng: Rng) -> State:
         return _checked_state(self.selector.begin(read_only(view), rng), "begin")
 
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def draw_pool(self, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         if not isinstance(self.selector, abilities.Screening):
             return candidates
         pool = self.selector.draw_pool(read_only(candidates), read_only(view), rng)
         return _checked_clients(pool, candidates, "draw_pool")
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> Chosen:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> Chosen:
         given, selector = (read_only(state), read_only(candidates), read_only(view)), self.selector
         weighs = isinstance(selector, abilities.UpdateWeighing)
         drawn = _checked_clients(selector.select(*given, rng), candidates, "select", weighs)
@@ -125,15 +125,13 @@ class CheckedSelector:
         order = np.argsort(first)
         return Chosen(drawn[first[order]], np.bincount(of_draw, weights)[order])
 
-    def measure(
-        self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
-    ) -> dict[str, float]:
+    def measure(self, state: State, candidates: Clients, cohort: Clients, view: View) -> Metrics:
         if not isinstance(self.selector, abilities.MetricRecording):
             return {}
         metrics = self.selector.measure(*map(read_only, (state, candidates, cohort, view)))
         return _declared(metrics, self.selector.metrics, "measure")
 
-    def probabilities(self, state: State, candidates: np.ndarray, view: View) -> np.ndarray | None:
+    def probabilities(self, state: State, candidates: Clients, view: View) -> np.ndarray | None:
         if not isinstance(self.selector, abilities.Weighing):
             return None
         answer = np.asarray(self.selector.probabilities(*map(read_only, (state, candidates, view))))
@@ -141,7 +139,7 @@ class CheckedSelector:
         require(answer.shape == candidates.shape, "probabilities", answer, wanted)
         return answer
 
-    def quotas(self, cohort: np.ndarray, view: View, held: np.ndarray) -> np.ndarray:
+    def quotas(self, cohort: Clients, view: View, held: np.ndarray) -> np.ndarray:
         if not isinstance(self.selector, abilities.Allocating):
             return held
         quotas = np.asarray(self.selector.quotas(read_only(cohort), read_only(view)))
@@ -158,7 +156,7 @@ class CheckedSelector:
         require(is_mask, "keep", kept, f"{len(sizes)} times true or false")
         return kept
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         given = map(read_only, (state, cohort, reports, view))
         return _checked_state(self.selector.observe(*given), "observe")
 
@@ -177,7 +175,7 @@ def _form_of(value: Any) -> str:
 
 
 def _checked_clients(
-    answer: Any, candidates: np.ndarray, method: str, repeated: bool = False
+    answer: Any, candidates: Clients, method: str, repeated: bool = False
 ) -> np.ndarray:
     """Return clients; raise WrongAnswer unless they are at least one, candidates, and distinct,
     which is not asked of `repeated` draws."""
@@ -209,7 +207,7 @@ def _by_name(answer: Any, method: str) -> Mapping[str, Any]:
     return answer
 
 
-def _declared(metrics: dict[str, float], names: Mapping[str, Any], method: str) -> dict[str, float]:
+def _declared(metrics: Metrics, names: Mapping[str, Any], method: str) -> Metrics:
     for name, value in _by_name(metrics, method).items():
         is_number = isinstance(value, SupportsFloat) and not getattr(value, "ndim", 0)
         require(is_number, method, value, "a number", name)
