@@ -63,7 +63,6 @@ def test_other_code_of_the_generator_is_compiled_anew(
 ):
     """A newer release asks for code by the same request, and must not get that of an older one."""
     monkeypatch.setattr(files, "__file__", str(tmp_path / "core" / "files.py"))
-    monkeypatch.setattr(kernel, "_generator_hash", kernel._generator_hash.__wrapped__)
     layers = layers_of(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)), (1, 2, 2))
     request = kernel.CodeRequest(layers, (1, 2, 2), 1, TARGET, "double", None)
     sources = [tmp_path / name for name in ("native/program.py", "data/augmentations.py")]

@@ -18,7 +18,7 @@ ARRAYS = "memory", "samples", "indices", "rows", "instructions", "factors"
 
 
 @dataclass(frozen=True)
-class AugmentOptions:
+class AugmentPlan:
     """What code that augments must do: the width of the border with which images are padded,
     whether the border reflects the image, and whether colors change."""
 
@@ -29,13 +29,13 @@ class AugmentOptions:
     @staticmethod
     def of(
         augmentation: augmentations.Augmentation, shape: Shape, lanes: int
-    ) -> "AugmentOptions | None":
+    ) -> "AugmentPlan | None":
         """The options for an augmentation of images whose rows fill whole vectors, None without."""
         changes = augmentation.parameters(np.zeros((1, augmentation.numbers)))
         if changes is None or shape[2] < lanes or shape[1] * shape[2] % lanes:
             return None
         has_colors = changes.colors.shape[1] > 0
-        return AugmentOptions(augmentation.border, augmentation.reflects, has_colors)
+        return AugmentPlan(augmentation.border, augmentation.reflects, has_colors)
 
 
 def to_instructions(
@@ -65,13 +65,7 @@ class AugmentCode:
     the stored numbers, which `factor` scales."""
 
     def __init__(
-        self,
-        emit: Emitter,
-        arena: Arena,
-        augment: AugmentOptions,
-        shape: Shape,
-        kind: str,
-        batch: int,
+        self, emit: Emitter, arena: Arena, augment: AugmentPlan, shape: Shape, kind: str, batch: int
     ):
         self.emit, self.augment, self.shape, self.kind = emit, augment, shape, kind
         channels, height, width = shape

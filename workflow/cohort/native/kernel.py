@@ -13,7 +13,6 @@ import mmap
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,14 +77,11 @@ def program_for(request: CodeRequest) -> LanesProgram | SingleSampleProgram:
 def _compiled(request: CodeRequest) -> tuple[LanesProgram | SingleSampleProgram, Function]:
     """The program for a request and the function compiled from it, made once in a process. The
     cache's key is the request and the generator's own code."""
-    program, key = program_for(request), f"{request}\0{_generator_hash()}"
-    name = PREDICT if request.options is None else TRAIN
-    return program, compile_function(key, program.llvm_ir, name, request.target)
-
-
-@functools.cache
-def _generator_hash() -> str:
-    return files.code_hash("native/**/*", "data/augmentations.py")
+    generator = files.code_hash("native/**/*", "data/augmentations.py")
+    program, name = program_for(request), PREDICT if request.options is None else TRAIN
+    return program, compile_function(
+        f"{request}\0{generator}", program.llvm_ir, name, request.target
+    )
 
 
 class Kernel:
@@ -217,7 +213,8 @@ def _object_code(key: str, text: Callable[[], str], target: Target) -> bytes:
     with contextlib.suppress(OSError, UserError):
         with files.atomic_write(file, sync=False) as temporary:
             temporary.write_bytes(hashlib.sha256(code).digest() + code)
-        _forget_oldest(file.parent)
+        for oldest in sorted(file.parent.glob("*.o"), key=os.path.getmtime)[:-CACHED]:
+            oldest.unlink(missing_ok=True)
     return code
 
 
@@ -240,13 +237,3 @@ def _target_machine(target: Target) -> Any:
     return llvm.Target.from_default_triple().create_target_machine(
         target.cpu, target.features, opt=3, reloc="pic", codemodel="small"
     )
-
-
-def _forget_oldest(folder: Path) -> None:
-    """Delete the entries of the cache whose last use is longest ago, down to CACHED."""
-    ages = []
-    for file in folder.glob("*.o"):
-        with contextlib.suppress(OSError):  # another process may have deleted it
-            ages.append((file.stat().st_mtime, file))
-    for _, file in sorted(ages)[: max(0, len(ages) - CACHED)]:
-        file.unlink(missing_ok=True)

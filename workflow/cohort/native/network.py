@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from cohort.data.augmentations import Augmentation
 from cohort.data.samples import Samples
-from cohort.native.augment import BYTES, AugmentOptions, to_instructions
+from cohort.native.augment import BYTES, AugmentPlan, to_instructions
 from cohort.native.emitter import Target, has_fma, host
 from cohort.native.kernel import EVALUATED, Batches, Inputs, Kernel
 from cohort.native.layers import Layer, Unsupported, layers_of, sample_shape
@@ -48,7 +48,7 @@ class NativeNetwork:
         self.augmentation, self.augment = augmentation, None
         self.inputs = _inputs(samples, samples.values, self.dtype)
         if augmentation.numbers:  # the code scales before it augments
-            self.augment = AugmentOptions.of(augmentation, self.shape, self.target.lanes)
+            self.augment = AugmentPlan.of(augmentation, self.shape, self.target.lanes)
             self.inputs = _inputs(samples, samples.values, self.dtype, scale=1.0)
         self._kernels: dict[StepOptions, Kernel] = {}
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from cohort.native.augment import AugmentOptions
+from cohort.native.augment import AugmentPlan
 from cohort.native.emitter import ZERO, Emitter, Index, Offset, Target
 from cohort.native.layers import Layer, Shape
 
@@ -46,7 +46,7 @@ class CodeRequest:
     target: Target
     kind: str
     options: StepOptions | None
-    augment: AugmentOptions | None = None
+    augment: AugmentPlan | None = None
 
 
 @contextmanager

@@ -230,12 +230,10 @@ class OnNextCohort(OfModels):
         if cell.settings.availability != DEFAULTS["availability"]:
             raise ValueError(f"{self.setting} draws from all clients: leave out availability")
         if not isinstance(cell.procedure, Federated):
-            why = f"which procedure '{cell.procedure}' does not; leave it out"
-            raise ValueError(f"{self.setting} draws a cohort after each round, {why}")
+            raise ValueError(f"{self.setting} draws cohorts, but '{cell.procedure}' has none")
         asks = any(need.gathered == "before" for need in needs_of(cell.selector))
         if isinstance(cell.selector, Screening) or asks:
-            why = f"strategy '{cell.settings.strategy}' asks some before it chooses; leave it out"
-            raise ValueError(f"{self.setting} draws a cohort without asking any client, but {why}")
+            raise ValueError(f"{self.setting} asks nobody, but '{cell.settings.strategy}' does")
 
     def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
         clients, view = np.arange(task.settings.clients), task.view(state.reports)

@@ -239,9 +239,8 @@ class MaskedLabelsRounds(Rounds):
         decrypted = {(label, server.counts[placeholder]) for label, placeholder in labels}
         exact = {(label, total) for label, total in enumerate(counts.sum(axis=0).tolist()) if total}
         if decrypted != exact or len(server.counts) != len(exact):
-            first = f"first in {sorted(decrypted ^ exact)[:3]} (label, count)"
-            why = f"the decrypted label counts differ from the clients' own, {first}"
-            raise UserError(f"{why}: a defect of the protocol, please report it")
+            why = f"the decrypted label counts differ, first {sorted(decrypted ^ exact)[:3]}"
+            raise UserError(f"{why} (label, count): a defect of the protocol, please report it")
         return state
 
     def evaluate(self, state: RunState, ledger: Ledger) -> None:

@@ -8,8 +8,6 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import chain
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -137,19 +135,12 @@ class Stacks:
             if is_memory:
                 self.most = -(-height // 2)
                 print(f"the memory is too small for {height} clients at once", flush=True)
-        size, chunks = min(self.most, -(-height // 2)), list[list[Part]]()
-        if len(parts) == 1:
-            works = [parts[0].works[begin : begin + size] for begin in range(0, height, size)]
-            answers = [self.train([parts[0]._replace(works=some)])[0] for some in works]
-            return [_join(answers)]
-        room = 0
-        for part in parts:
-            room -= len(part.works)
-            if room < 0:
-                chunks.append([])
-                room = size - len(part.works)
-            chunks[-1].append(part)
-        return [answer for chunk in chunks for answer in self.train(chunk)]
+        if len(parts) > 1:
+            half = len(parts) // 2
+            return [*self.train(parts[:half]), *self.train(parts[half:])]
+        (part,), half = parts, height // 2
+        halves = part.works[:half], part.works[half:]
+        return [_join(*(self.train([part._replace(works=works)])[0] for works in halves))]
 
     def _stack_for(self, parts: Sequence[Part]) -> Stack:
         if self.stack is None or not self.stack.fits(parts):
@@ -161,17 +152,12 @@ class Stacks:
         return self.stack
 
 
-def _join(answers: Sequence[Trained | Exception]) -> Trained | Exception:
-    """What came of all works of a part from what came of some works each."""
-    trained = list[Trained]()
-    for answer in answers:
-        if isinstance(answer, Exception):
-            return answer
-        trained.append(answer)
-    weights, losses, steps = zip(*trained, strict=True)
-    parts = {name: map(itemgetter(name), weights) for name in weights[0]}
-    rows = {name: torch.cat([*own]) for name, own in parts.items()}
-    return rows, torch.cat(losses), [*chain(*steps)]
+def _join(first: Trained | Exception, second: Trained | Exception) -> Trained | Exception:
+    """What came of all works of a part from what came of its halves."""
+    if isinstance(first, Exception) or isinstance(second, Exception):
+        return first if isinstance(first, Exception) else second
+    rows = {name: torch.cat([rows, second[0][name]]) for name, rows in first[0].items()}
+    return rows, torch.cat([first[1], second[1]]), [*first[2], *second[2]]
 
 
 class Stack:
