@@ -32,10 +32,8 @@ class Model(Component):
 
     kinds: ClassVar[tuple[str, ...]] = ("images",)
     """The kinds of samples it takes: images, text, table."""
-
     batch_norm: ClassVar[bool] = False
     """Whether the network has batch normalization layers."""
-
     least: ClassVar[int] = 0
     """The fewest pixels of each side of its images; 0 if any samples will do."""
 

@@ -200,9 +200,8 @@ class Update(Need):
     name, gathered, evaluates = "update", "after", False
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
-        count = len(context.clients)
-        parts = [update.reshape(count, -1) for update in context.updates().values()]
-        return np.concatenate(parts, axis=1)
+        updates, count = context.updates().values(), len(context.clients)
+        return np.concatenate([update.reshape(count, -1) for update in updates], axis=1)
 
 
 class BiasUpdate(Need):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -26,16 +27,14 @@ class AugmentPlan:
     reflects: bool
     has_colors: bool
 
-    @staticmethod
-    def of(
-        augmentation: augmentations.Augmentation, shape: Shape, lanes: int
-    ) -> "AugmentPlan | None":
+    @classmethod
+    def of(cls, augmentation: augmentations.Augmentation, shape: Shape, lanes: int) -> Self | None:
         """The options for an augmentation of images whose rows fill whole vectors, None without."""
         changes = augmentation.parameters(np.zeros((1, augmentation.numbers)))
         if changes is None or shape[2] < lanes or shape[1] * shape[2] % lanes:
             return None
         has_colors = changes.colors.shape[1] > 0
-        return AugmentPlan(augmentation.border, augmentation.reflects, has_colors)
+        return cls(augmentation.border, augmentation.reflects, has_colors)
 
 
 def to_instructions(

@@ -79,9 +79,8 @@ def _compiled(request: CodeRequest) -> tuple[LanesProgram | SingleSampleProgram,
     cache's key is the request and the generator's own code."""
     generator = files.code_hash("native/**/*", "data/augmentations.py")
     program, name = program_for(request), PREDICT if request.options is None else TRAIN
-    return program, compile_function(
-        f"{request}\0{generator}", program.llvm_ir, name, request.target
-    )
+    given = f"{request}\0{generator}", program.llvm_ir, name, request.target
+    return program, compile_function(*given)
 
 
 class Kernel:
@@ -154,9 +153,7 @@ class Kernel:
         by_class = by_class.reshape(len(counts), self.classes, width)
         return by_class.transpose(0, 2, 1)[batches.used]
 
-    def _call(
-        self, inputs: Inputs, batches: Batches, numbers: dict[str, float], part: slice
-    ) -> None:
+    def _call(self, inputs: Inputs, batches: Batches, rates: dict[str, float], part: slice) -> None:
         first, last, _ = part.indices(len(batches.counts))
         if first == last:
             return
@@ -164,8 +161,8 @@ class Kernel:
         of_call |= {"indices": batches.indices, "counts": batches.counts}
         arrays = self.arrays | of_call
         addresses = np.array([arrays[name].ctypes.data for name in ARRAYS], dtype=np.uintp)
-        rates = np.array([numbers.get(name, 0.0) for name in NUMBERS], dtype=np.float64)
-        self._function(addresses.ctypes.data, rates.ctypes.data, first, last)
+        numbers = np.array([rates.get(name, 0.0) for name in NUMBERS], dtype=np.float64)
+        self._function(addresses.ctypes.data, numbers.ctypes.data, first, last)
 
 
 def zeros(count: int, dtype: np.dtype) -> np.ndarray:

@@ -127,13 +127,11 @@ class ConvolutionCode(LayerCode):
         self.emit_lane_sums(layout.sums, size * per_output, goal)
         self.emit_lane_sums(biases, size, emit.pointer("%gradients", channel, layer.bias))
 
-    def _emit_kernel_lines(
-        self, position: Sequence[Index], rows: int, size: int, lines: int
-    ) -> None:
+    def _emit_kernel_lines(self, place: Sequence[Index], rows: int, size: int, lines: int) -> None:
         """Emit code that adds, over some rows, to the gradients of some lines of the kernel for one
-        input channel and some output channels, which are in registers meanwhile. `position` is the
+        input channel and some output channels, which are in registers meanwhile. `place` is the
         block of samples, the output and the input channel, the line and the chunk of rows."""
-        block, channel, inner, line, chunk = position
+        block, channel, inner, line, chunk = place
         emit, layer, lanes, unpooled = self.emit, self.layer, self.lanes, self.unpooled
         taps, per_output = lines * layer.kernel, layer.inner * layer.taps
         offsets = (inner, layer.taps * lanes), (line, layer.kernel * lanes), self.layout.sums

@@ -490,9 +490,8 @@ class SingleSampleProgram:
             reduce = f"vector.reduce.fmax.{emit.suffix}"
             maximum = emit.intrinsic(reduce, scalar, (emit.vector, greatest))
             below = emit.broadcast(maximum)
-            powers = [
-                emitter.exponential(emit, emit.op("fsub", vector, below)) for vector in vectors
-            ]
+            gaps = (emit.op("fsub", vector, below) for vector in vectors)
+            powers = [emitter.exponential(emit, gap) for gap in gaps]
             total = powers[0]
             for power in powers[1:]:
                 total = emit.op("fadd", total, power)

@@ -31,9 +31,7 @@ class LastUpdates(Selector):
         count = min(view.cohort - len(unseen), len(seen))
         return np.concatenate([unseen, self.choose_seen(state, seen, count, view, rng)])
 
-    def choose_seen(
-        self, state: State, seen: Clients, count: int, view: View, rng: Rng
-    ) -> np.ndarray:
+    def choose_seen(self, state: State, seen: Clients, count: int, view: View, rng: Rng) -> Clients:
         """Choose `count` of the candidates that answered before (`seen`)."""
         raise NotImplementedError
 
@@ -127,9 +125,7 @@ class DivFl(LastUpdates):
     def begin(self, view: View, rng: Rng) -> State:
         return super().begin(view, rng) | {"distances": np.zeros((view.clients, view.clients))}
 
-    def choose_seen(
-        self, state: State, seen: Clients, count: int, view: View, rng: Rng
-    ) -> np.ndarray:
+    def choose_seen(self, state: State, seen: Clients, count: int, view: View, rng: Rng) -> Clients:
         return seen[choose_facilities(state["distances"][np.ix_(state["seen"], seen)], count)]
 
     def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
@@ -180,9 +176,7 @@ class HicsFl(LastUpdates):
     def begin(self, view: View, rng: Rng) -> State:
         return super().begin(view, rng) | {"round": np.zeros(1, dtype=np.int64)}
 
-    def choose_seen(
-        self, state: State, seen: Clients, count: int, view: View, rng: Rng
-    ) -> np.ndarray:
+    def choose_seen(self, state: State, seen: Clients, count: int, view: View, rng: Rng) -> Clients:
         if not count:
             return seen[:0]
         updates = state["updates"][seen].astype(np.float64)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, NamedTuple, SupportsFloat
+from typing import Any, NamedTuple, SupportsFloat, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from cohort.training.objectives import Objective
 from cohort.training.servers import Merged, ServerRule
 from cohort.training.updates import Updates, Weights
 
+T = TypeVar("T")
 # how the names of modules begin that define components
 COMPONENTS = (
     f"{user_files.PACKAGE}.", "cohort.data.augmentations", "cohort.models", "cohort.needs",
@@ -108,7 +109,7 @@ class CheckedSelector:
         if not isinstance(self.selector, abilities.Screening):
             return candidates
         pool = self.selector.draw_pool(read_only(candidates), read_only(view), rng)
-        return _checked_clients(pool, candidates, "draw_pool")
+        return _checked_clients(pool, candidates, "draw_pool", repeated=False)
 
     def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> Chosen:
         given, selector = (read_only(state), read_only(candidates), read_only(view)), self.selector
@@ -136,8 +137,7 @@ class CheckedSelector:
             return None
         answer = np.asarray(self.selector.probabilities(*map(read_only, (state, candidates, view))))
         wanted = f"a number for each of {len(candidates)} candidates"
-        require(answer.shape == candidates.shape, "probabilities", answer, wanted)
-        return answer
+        return require(answer.shape == candidates.shape, "probabilities", answer, wanted)
 
     def quotas(self, cohort: Clients, view: View, held: np.ndarray) -> np.ndarray:
         if not isinstance(self.selector, abilities.Allocating):
@@ -145,27 +145,26 @@ class CheckedSelector:
         quotas = np.asarray(self.selector.quotas(read_only(cohort), read_only(view)))
         are_counts = quotas.shape == held.shape and quotas.dtype.kind in "iu" and quotas.min() >= 0
         wanted = f"whole numbers from 0 up of shape {held.shape} (client, class)"
-        require(are_counts, "quotas", quotas, wanted)
-        return quotas
+        return require(are_counts, "quotas", quotas, wanted)
 
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
         if not isinstance(self.selector, abilities.Filtering):
             return np.ones(len(sizes), dtype=bool)
         kept = np.asarray(self.selector.keep(read_only(reports), read_only(sizes)))
         is_mask = kept.dtype == bool and kept.shape == sizes.shape
-        require(is_mask, "keep", kept, f"{len(sizes)} times true or false")
-        return kept
+        return require(is_mask, "keep", kept, f"{len(sizes)} times true or false")
 
     def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         given = map(read_only, (state, cohort, reports, view))
         return _checked_state(self.selector.observe(*given), "observe")
 
 
-def require(holds: bool, method: str, answer: Any, wanted: str, name: str = "") -> None:
-    """Raise WrongAnswer unless a method's answer, or its part of this name, is as wanted."""
+def require(holds: bool, method: str, answer: T, wanted: str, name: str = "") -> T:
+    """Return a method's answer, or its part of this name; raise WrongAnswer unless as wanted."""
     if not holds:
         part = f" as {name}" if name else ""
         raise WrongAnswer(f"{method} returned {_form_of(answer)}{part}, not {wanted}")
+    return answer
 
 
 def _form_of(value: Any) -> str:
@@ -174,9 +173,7 @@ def _form_of(value: Any) -> str:
     return f"{value!r:.80}"
 
 
-def _checked_clients(
-    answer: Any, candidates: Clients, method: str, repeated: bool = False
-) -> np.ndarray:
+def _checked_clients(answer: Any, candidates: Clients, method: str, repeated: bool) -> Clients:
     """Return clients; raise WrongAnswer unless they are at least one, candidates, and distinct,
     which is not asked of `repeated` draws."""
     clients = np.asarray(answer)
@@ -203,8 +200,7 @@ def _checked_state(state: State, method: str) -> State:
 
 def _by_name(answer: Any, method: str) -> Mapping[str, Any]:
     """Return an answer; raise WrongAnswer unless it is a mapping."""
-    require(isinstance(answer, Mapping), method, answer, "values by name")
-    return answer
+    return require(isinstance(answer, Mapping), method, answer, "values by name")
 
 
 def _declared(metrics: Metrics, names: Mapping[str, Any], method: str) -> Metrics:

@@ -38,10 +38,8 @@ class Evaluator(Component):
 
     setting: ClassVar[str] = "evaluators"
     """The setting with its plan of rounds: its own, or `evaluators`, which has plans by name."""
-
     on_holdout: ClassVar[bool] = False
     """Whether it evaluates on samples that clients hold out."""
-
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that it records, by recorded name."""
 
@@ -58,10 +56,6 @@ class Evaluator(Component):
         """The rounds to evaluate, in the format of the setting `evaluate_every`; 0 for none."""
         plan: int | str = getattr(cell.settings, self.setting)
         return plans_by_name(str(plan)).get(self.name, 0) if self.setting == "evaluators" else plan
-
-    def is_due(self, task: Task, state: RunState) -> bool:
-        """Whether to evaluate after the round of `state`: planned, not diverged, with samples."""
-        return state.round in self.rounds(task) and not state.diverged and self.applies(task)
 
     def rounds(self, cell: Cell) -> tuple[int, ...]:
         """The rounds of a cell to evaluate, in order, always with the last; none without a plan."""

@@ -35,10 +35,8 @@ class ServerRule(Component):
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that it records itself, by recorded name."""
-
     assumes_sgd: ClassVar[bool] = False
     """Whether it infers gradients from updates and so needs uninterrupted steps of plain SGD."""
-
     copies: ClassVar[int] = 1
     """How many copies of the model's size the server and a client send each other."""
 

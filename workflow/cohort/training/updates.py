@@ -159,10 +159,7 @@ class Updates:
 
 def stack(models: list[Weights]) -> Weights:
     """Stack models: one tensor per parameter with one row per model."""
-    stacked = {}
-    for name in models[0]:
-        stacked[name] = torch.stack([model[name] for model in models])
-    return stacked
+    return {name: torch.stack([model[name] for model in models]) for name in models[0]}
 
 
 def size_in_bytes(weights: Weights) -> int:

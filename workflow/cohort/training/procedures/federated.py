@@ -9,7 +9,7 @@ import torch
 
 from cohort.core import errors, randomness
 from cohort.selection.entropy import entropy_bits
-from cohort.selection.selector import Reports, State, View
+from cohort.selection.selector import Clients, Reports, State, View
 from cohort.settings import local_work
 from cohort.training import availability, contract
 from cohort.training.ledger import Ledger
@@ -278,9 +278,7 @@ class FederatedRounds(Rounds):
         samples = steps * self.task.settings.batch
         return samples / self.speeds.samples[clients] + size / self.speeds.bytes[clients]
 
-    def wait(
-        self, clients: np.ndarray, seconds: np.ndarray, ledger: Ledger, least: float = 0.0
-    ) -> None:
+    def wait(self, clients: Clients, seconds: np.ndarray, ledger: Ledger, least: float = 0) -> None:
         """Add the simulated time of the slowest client, evaluations included, `least` at least."""
         if self.speeds is not None:
             samples = np.array([float(ledger.evaluations[client]) for client in clients.tolist()])

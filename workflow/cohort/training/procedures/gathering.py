@@ -55,8 +55,8 @@ def _measure(need: Need, context: "ModelEvaluations") -> np.ndarray:
     """Measure a need; raise WrongAnswer unless it is a row of numbers for each client asked."""
     answers, count = np.asarray(need.measure(context)), len(context.clients)
     are_rows = answers.shape[:1] == (count,) and answers.dtype.kind in "fiub"
-    contract.require(are_rows, f"need '{need.name}'", answers, f"numbers of {count} clients")
-    return answers
+    wanted = f"numbers of {count} clients"
+    return contract.require(are_rows, f"need '{need.name}'", answers, wanted)
 
 
 def scatter_rows(values: np.ndarray, positions: np.ndarray, count: int) -> np.ndarray:

@@ -366,10 +366,7 @@ class StratifiedHybrid(ChunkedStratified):
     Single samples take plain SGD at a constant learning rate."""
 
     name: ClassVar[str] = "stratified-hybrid"
-    metrics: ClassVar[Mapping[str, Metric]] = {
-        **StratifiedBatch.metrics,
-        **StratifiedSingle.metrics,
-    }
+    metrics = {**StratifiedBatch.metrics, **StratifiedSingle.metrics}
     epochs: int = parameter(minimum=1, help="epochs of batches, the first ones")
 
     def rounds_of(self, task: Task) -> Rounds:

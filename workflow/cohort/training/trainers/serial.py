@@ -27,6 +27,7 @@ from cohort.training.updates import LocalWork, Updates, Weights, Works, local_st
 if TYPE_CHECKING:
     from cohort.training.task import Task
 
+Parameters = Iterable[nn.Parameter]
 Trained = tuple[Weights, Tensor, list[int]]
 """The stacked models of some clients after their work, mean losses and numbers of steps."""
 
@@ -80,11 +81,9 @@ class Trainer:
 
     def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
         """The mean loss of each client's model on the samples with these indices."""
-        plain, models = (
-            self.name == "serial",
-            map(updates.client_weights, range(len(updates.sizes))),
-        )
+        models = map(updates.client_weights, range(len(updates.sizes)))
         given = ((self.model, weights, samples, indices) for weights in models)
+        plain = self.name == "serial"
         return np.array([evaluation.evaluate(*model, plain=plain).loss for model in given])
 
     def _train(self, works: Works, anchor: Weights, cursor: ledger.Cursor) -> Trained:
@@ -129,9 +128,7 @@ class PlainSGD:
     """`torch.optim.SGD` up to rounding, cheaper to create for each client and round: the first of
     PyTorch's own imports its compiler, which takes a second. It overwrites the gradients."""
 
-    def __init__(
-        self, parameters: Iterable[nn.Parameter], lr: float, momentum: float, decay: float
-    ):
+    def __init__(self, parameters: Parameters, lr: float, momentum: float, decay: float):
         self.parameters: list[Tensor] = list(parameters)
         self.lr, self.momentum, self.weight_decay = lr, momentum, decay
         self.velocity: list[Tensor] = []
@@ -304,16 +301,14 @@ def _correction_step(model: nn.Module, correction: Weights, lr: float) -> AfterS
     return move
 
 
-def local_optimizer(
-    settings: Settings, parameters: Iterable[nn.Parameter], lr: float
-) -> LocalOptimizer:
+def local_optimizer(settings: Settings, parameters: Parameters, lr: float) -> LocalOptimizer:
     """Create an optimizer for one client's local work in one round."""
     if settings.optimizer == "sgd":
         return PlainSGD(parameters, lr, settings.momentum, settings.weight_decay)
     return torch_optimizer(settings, parameters, lr)
 
 
-def torch_optimizer(settings: Settings, parameters: Iterable[nn.Parameter], lr: float) -> Optimizer:
+def torch_optimizer(settings: Settings, parameters: Parameters, lr: float) -> Optimizer:
     """Create a PyTorch optimizer, which works with learning rate schedulers."""
     if settings.optimizer == "adam":
         return torch.optim.Adam(parameters, lr=lr, weight_decay=settings.weight_decay)
