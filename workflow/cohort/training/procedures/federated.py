@@ -18,7 +18,7 @@ from cohort.training.procedures.procedure import Federated
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task
 from cohort.training.trainers import serial
-from cohort.training.updates import LocalWork, Updates, Weights, Works, local_steps, size_in_bytes
+from cohort.training.updates import Updates, Weights, Works, local_steps, size_in_bytes
 
 NORM_BYTES = 8  # of the number that a probed client sends
 FORWARD = 1 / 3  # the work of evaluating a sample, of that of training on it
@@ -83,12 +83,14 @@ class FederatedRounds(Rounds):
         self.speeds = task.client_devices.speeds(task.settings.clients, rng)
         trainer = serial.StepRecordingTrainer if procedure.profiled else task.trainer
         self.trainer = trainer(task)
+        # of one transfer of the model, in either direction
+        self.model_bytes = self.server.copies * size_in_bytes(task.model.state_dict())
 
     def begin(self) -> RunState:
         task = self.task
         weights, rng = task.initial_weights(), randomness.generator(task.settings.seed, "selection")
         steps = np.array([local_steps(size, task.settings)[0] for size in task.sizes])
-        clients, size = np.arange(len(steps)), self._model_bytes(weights)
+        clients, size = np.arange(len(steps)), self.model_bytes
         seconds = self.seconds(clients, steps, 2 * size)
         given = {"seconds": seconds, "transfers": self.seconds(clients, 0 * steps, size)}
         reports = self.needs.gather("once", clients, Ledger(), **given)
@@ -132,7 +134,7 @@ class FederatedRounds(Rounds):
         asks = bool(self.needs.gathered_at("before")) and self.selector.asks(state.selector, view)
         if not asks and not self.selector.probe_batches:
             return Pool(clients, view)
-        size, reports = self._model_bytes(state.weights), dict(view.reports)
+        size, reports = self.model_bytes, dict(view.reports)
         ledger.sent("model", size, to="clients", copies=len(clients))
         if asks:
             given = {"weights": state.weights, "round": round}
@@ -178,8 +180,7 @@ class FederatedRounds(Rounds):
         """Choose the cohort and send it the model."""
         chosen = select(self.task, state.selector, pool.clients, pool.view, round, ledger)
         if not pool.has_model:
-            size, copies = self._model_bytes(state.weights), len(chosen.clients)
-            ledger.sent("model", size, to="clients", copies=copies)
+            ledger.sent("model", self.model_bytes, to="clients", copies=len(chosen.clients))
         return chosen
 
     def respond(
@@ -199,7 +200,7 @@ class FederatedRounds(Rounds):
     ) -> np.ndarray:
         """Whether each client's update, of its label counts in this round, is in time. The steps
         and updates of the others are charged, but not computed, because nobody looks at them."""
-        settings, size = self.task.settings, self._model_bytes(state.weights)
+        settings, size = self.task.settings, self.model_bytes
         sizes = counts.sum(axis=1)
         steps = np.array([local_steps(held, settings)[0] if held else 0 for held in sizes])
         if pool.probes is not None:
@@ -218,23 +219,18 @@ class FederatedRounds(Rounds):
         amount, counts_epochs = local_work(task.settings.J)
         rng = self._rng("stragglers", 0)
         efforts = task.participation.efforts(task.settings.clients, amount, rng).tolist()
-        for row in np.flatnonzero(responders.responds):
-            client = int(responders.cohort[row])
-            samples = task.shards.indices[client]
+        rows = np.flatnonzero(responders.responds)
+        whole = self.trainer.full_work(state.weights, responders.cohort[rows], round)
+        for row, work in zip(rows, whole, strict=True):
+            client, samples = work.client, work.samples
             if self.selector.allocates:
                 portion = responders.label_counts[row], round if self.selector.redraws else 0
                 samples = allocated_samples(task, client, *portion)
             per_epoch = local_steps(len(samples), task.settings)[1]
-            end = efforts[client] * (per_epoch if counts_epochs else 1)
-            work = LocalWork(
-                client=client,
-                round=round,
-                weights=state.weights,
-                samples=samples,
-                lr=self.trainer.lr(round),
-                end=None if efforts[client] == amount else end,
-                correction=partial(self.server.control_variate, state.server, client),
-            )
+            steps = efforts[client] * (per_epoch if counts_epochs else 1)
+            end = None if efforts[client] == amount else steps
+            correction = partial(self.server.control_variate, state.server, client)
+            work = replace(work, samples=samples, end=end, correction=correction)
             if pool.probes is not None:
                 begin = per_epoch if counts_epochs else self.selector.probe_batches
                 weights = pool.probes.client_weights(pool.probes.clients.index(client))
@@ -251,8 +247,7 @@ class FederatedRounds(Rounds):
             continued = (updates.steps > 0).to(updates.losses.device)
             updates = replace(updates, losses=updates.losses.where(continued, probes.losses[rows]))
         ledger.add("client_steps", int(updates.steps.sum()))
-        size, copies = self._model_bytes(state.weights), len(updates.clients)
-        ledger.sent("model", size, to="server", copies=copies)
+        ledger.sent("model", self.model_bytes, to="server", copies=len(updates.clients))
         self.local_models = updates
         return updates
 
@@ -260,7 +255,7 @@ class FederatedRounds(Rounds):
         self, state: RunState, works: Works, updates: Updates, pool: Pool, ledger: Ledger
     ) -> dict[str, np.ndarray]:
         """Gather what the selector needs to know of those that responded, and wait for them."""
-        size = self._model_bytes(state.weights) * (1 if pool.has_model else 2)
+        size = self.model_bytes * (1 if pool.has_model else 2)
         clients = np.array(updates.clients, dtype=np.int64)
         seconds = self.seconds(clients, updates.steps.cpu().numpy(), size)
         given = {"weights": state.weights, "trainer": self.trainer, "seconds": seconds}
@@ -335,10 +330,6 @@ class FederatedRounds(Rounds):
 
     def _rng(self, purpose: str, round: int) -> np.random.Generator:
         return randomness.generator(self.task.settings.seed, purpose, round=round)
-
-    def _model_bytes(self, weights: Weights) -> int:
-        """The size in bytes of one transfer of the model, in either direction."""
-        return self.server.copies * size_in_bytes(weights)
 
 
 def allocated_samples(task: Task, client: int, quota: np.ndarray, round: int) -> np.ndarray:

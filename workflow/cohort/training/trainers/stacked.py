@@ -277,15 +277,13 @@ class Stack:
     def _draw_factors(self, rows: Sequence[Row], steps: int) -> list[Tensor]:
         """The factors of random layers, by call, step, client and sample, drawn as serially."""
         shape, device = (steps, self.height, self.batch), self.samples.labels.device
-        factors = [
-            torch.ones(*shape, *own, dtype=dtype, device=device)
-            for _, own, dtype in self.random_calls
-        ]
+        calls = self.random_calls
+        factors = [torch.ones(*shape, *own, dtype=dtype, device=device) for _, own, dtype in calls]
         for row, (part, work, own) in enumerate(rows if factors else []):
             seed, address = part.trainer.settings.seed, {"round": work.round, "client": work.client}
             torch.manual_seed(randomness.torch_seed(seed, "dropout", **address))
             for position, (_, batch) in enumerate(own):
-                drawn = padding.draw(self.random_calls, len(batch), device)
+                drawn = padding.draw(calls, len(batch), device)
                 for factor, some in zip(factors, drawn, strict=True):
                     factor[position, row, : len(batch)] = some
         return factors
