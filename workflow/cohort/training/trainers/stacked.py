@@ -7,7 +7,7 @@ import gc
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -135,12 +135,18 @@ class Stacks:
             if is_memory:
                 self.most = -(-height // 2)
                 print(f"the memory is too small for {height} clients at once", flush=True)
-        if len(parts) > 1:
-            half = len(parts) // 2
-            return [*self.train(parts[:half]), *self.train(parts[half:])]
-        (part,), half = parts, height // 2
-        halves = part.works[:half], part.works[half:]
-        return [_join(*(self.train([part._replace(works=works)])[0] for works in halves))]
+        size, chunks = min(self.most, -(-height // 2)), list[list[Part]]()
+        if len(parts) == 1:
+            works = [parts[0].works[begin : begin + size] for begin in range(0, height, size)]
+            return [reduce(_join, (self.train([parts[0]._replace(works=own)])[0] for own in works))]
+        room = 0
+        for part in parts:
+            room -= len(part.works)
+            if room < 0:
+                chunks.append([])
+                room = size - len(part.works)
+            chunks[-1].append(part)
+        return [answer for chunk in chunks for answer in self.train(chunk)]
 
     def _stack_for(self, parts: Sequence[Part]) -> Stack:
         if self.stack is None or not self.stack.fits(parts):
@@ -153,7 +159,7 @@ class Stacks:
 
 
 def _join(first: Trained | Exception, second: Trained | Exception) -> Trained | Exception:
-    """What came of all works of a part from what came of its halves."""
+    """What came of some works of a part and those after them, from what came of both."""
     if isinstance(first, Exception) or isinstance(second, Exception):
         return first if isinstance(first, Exception) else second
     rows = {name: torch.cat([rows, second[0][name]]) for name, rows in first[0].items()}
