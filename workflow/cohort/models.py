@@ -190,7 +190,8 @@ class StratifyCNN(Model):
 
 
 class StratifyMLP(Model):
-    """Stratify's multilayer perceptron: 128 and 64 hidden units. 15,426 parameters for COVTYPE."""
+    """Stratify's multilayer perceptron: two hidden layers, of 128 and 64 units. 15,426 parameters
+    for two classes of COVTYPE."""
 
     name = "stratify-mlp"
     kinds = ("table",)
@@ -254,7 +255,8 @@ class ResNet18(Model):
 
 
 class ResNet9(Model):
-    """Stratify's ResNet-9, with batch normalization and biases. 6,575,370 parameters for CIFAR."""
+    """Stratify's ResNet-9, its convolutions with batch normalization and biases. 6,575,370
+    parameters for CIFAR-10."""
 
     name = "resnet9"
     batch_norm = True

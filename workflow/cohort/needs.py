@@ -67,7 +67,8 @@ class EvaluationContext(Protocol):
         """Results of the global model on each client's training samples."""
 
     def global_on_batch(self) -> Iterable[ModelResults]:
-        """Results of the global model on a random local batch of each client's training samples."""
+        """Results of the global model on a random batch of each client's training samples, as large
+        as one of a local step."""
 
     def updates(self) -> Mapping[str, np.ndarray]:
         """Each trainable parameter's change in local training, by name: (client, *parameter)."""
@@ -123,7 +124,8 @@ class Overlap(Need):
 
 
 class SamplesPerRound(Need):
-    """The server knows how many of each client's samples a round with all of its work takes."""
+    """The server knows how many samples each client holds, and how many of them its local steps
+    take in a round with all of its work."""
 
     name, gathered, evaluates = "samples_per_round", "once", False
 
@@ -143,7 +145,8 @@ class TransferTime(Need):
 
 
 class CandidateLoss(Need):
-    """Each client of the pool sends the global model's mean loss on its own training samples."""
+    """Each client of the pool sends the global model's mean loss on its own training samples, as
+    power-of-choice and FedCor require."""
 
     name, gathered, numbers = "candidate_loss", "before", 1
 
@@ -162,7 +165,8 @@ class CandidateAccuracy(Need):
 
 
 class CandidateBatchLoss(Need):
-    """Each client of the pool sends the global model's mean loss on a batch of its samples."""
+    """Each client of the pool receives the global model, evaluates it on a random batch of its own
+    training samples and sends the mean loss."""
 
     name, gathered, numbers = "candidate_batch_loss", "before", 1
 
@@ -171,7 +175,8 @@ class CandidateBatchLoss(Need):
 
 
 class TrainingLoss(Need):
-    """After training, each client sends the mean loss of its local steps, without an evaluation."""
+    """After training, each client sends the mean loss of its local steps, on its own training
+    samples. No evaluation is needed."""
 
     name, gathered, numbers, evaluates = "training_loss", "after", 1, False
 
@@ -215,7 +220,8 @@ class BiasUpdate(Need):
 
 
 class SoftLabels(Need):
-    """After training, each client sends its model's mean softmax output over its own samples."""
+    """After training, each client sends the mean softmax output of its local model over its own
+    samples: one number per class."""
 
     name, gathered, numbers = "soft_labels", "after", "classes"
 
@@ -224,7 +230,8 @@ class SoftLabels(Need):
 
 
 class LocalModelAccuracy(Need):
-    """After training, each client sends its model's accuracy on its own samples, NaN without."""
+    """After training, each client sends its local model's accuracy on its own training samples,
+    from 0 to 1; NaN without samples."""
 
     name, gathered, numbers = "local_accuracy", "after", 1
 

@@ -31,7 +31,8 @@ def is_random(layer: nn.Module) -> bool:
 
 
 def with_padding(network: nn.Module) -> nn.Module:
-    """A copy of a network for `call`, with parameters and buffers of the same names, if need be."""
+    """A copy of a network for `call`, with parameters and buffers of the same names; the network
+    itself, if none of its layers is concerned."""
     layers = [*network.modules()]
     if not any(is_normalization(layer) or is_random(layer) for layer in layers):
         return network

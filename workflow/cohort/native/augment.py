@@ -40,7 +40,8 @@ class AugmentPlan:
 def to_instructions(
     changes: augmentations.AugmentationParameters, dtype: np.dtype
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Turn parameters of an augmentation into instructions and factors, with a row per image."""
+    """Turn parameters of an augmentation into the two arrays that native code reads, instructions
+    and factors, with a row per image."""
     instructions = np.zeros((len(changes.flip), COLUMNS), dtype=np.int32)
     instructions[:, : changes.colors.shape[1]] = changes.colors
     instructions[:, COLORS:] = np.stack([changes.top, changes.left, changes.flip], axis=1)

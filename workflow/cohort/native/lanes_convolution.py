@@ -203,7 +203,8 @@ class ConvolutionCode(LayerCode):
                     self._emit_input_tile(channels, begin, part.size)
 
     def _emit_input_tile(self, channels: Ranges, begin: int, across: int) -> None:
-        """Emit the gradients of some pixels of each row, of some channels, from what they reach."""
+        """Emit the gradients of some pixels of each row, of some channels at once, from all outputs
+        that these pixels reach."""
         emit, layer, size = self.emit, self.layer, channels.size
         with emit.loops("%blocks", channels.count, layer.inputs[1]) as (block, part, row):
             channel = emit.add(emit.mul(part, size), channels.start)

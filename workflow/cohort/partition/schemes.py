@@ -547,7 +547,8 @@ SCHEMES = Catalog("cohort.partition.schemes", Scheme, (
 
 @functools.cache
 def parse_partition(text: str) -> Scheme:
-    """Build the scheme that a name describes, such as `classes-2` or `dir-0.1-overlap0.2x2`."""
+    """Build the scheme that a partition's name describes, such as `classes-2` or
+    `dir-0.1-overlap0.2x2`."""
     base, marker, ratios = text.partition("-overlap")
     scheme = parse(base, SCHEMES, "partition")
     return parse_overlap(scheme, ratios) if marker else scheme

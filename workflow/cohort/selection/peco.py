@@ -105,7 +105,8 @@ class Peco(Selector, Weighing):
 
 
 def similarities(predictions: np.ndarray, correct: np.ndarray, gamma: float) -> np.ndarray:
-    """The similarity of each two clients, 0 to itself, by predictions (client, sample, class)."""
+    """The similarity of each client to each other, 0 to itself, from predictions (client, sample,
+    class) and whether these are `correct`."""
     rows = predictions.astype(np.float64)
     factors = np.where(correct, 1.0, gamma) / np.sqrt(np.einsum("kic,kic->ki", rows, rows))
     rows *= factors[:, :, np.newaxis]

@@ -129,7 +129,8 @@ class Filtering(ABC):
 
     @abstractmethod
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
-        """Whether to keep each update, given the reports and data sizes of its clients."""
+        """Whether to keep each update, given the reports and data sizes of the clients that sent
+        them."""
 
 
 class UpdateWeighing(ABC):

@@ -27,7 +27,8 @@ def draw_without_replacement(log_weights: np.ndarray, count: int, rng: Rng) -> n
 
 
 def top_clients(values: np.ndarray, clients: np.ndarray, count: int, rng: Rng) -> np.ndarray:
-    """The `count` clients with the highest values (client), ties at random and NaN last."""
+    """The `count` clients with the highest values, of which there is one for each client; ties are
+    broken at random, and NaN comes last."""
     order = rng.permutation(len(clients))
     ranked = np.nan_to_num(values, nan=-np.inf)[order]
     return clients[order[np.argsort(-ranked, kind="stable")[:count]]]
@@ -145,7 +146,8 @@ class HighestLoss(Selector):
 
 class HighestTrainingLoss(HighestLoss):
     """Chooses the candidates that reported the highest mean loss of their local steps when they
-    last trained. Those that never did come first, those without samples last, ties at random."""
+    last trained. Clients that never trained come first, those without samples last; ties are broken
+    at random."""
 
     name: ClassVar[str] = "training-loss"
     needs: ClassVar[frozenset[str]] = frozenset({"training_loss"})

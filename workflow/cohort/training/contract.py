@@ -66,7 +66,8 @@ def locate_errors(strategy: str, round: int) -> Iterator[None]:
 
 
 def read_only(value: Any) -> Any:
-    """What a component is given: arrays, mappings of arrays and views are made read-only."""
+    """What a component is given: arrays, mappings of arrays and views that cannot be written to,
+    and everything else as it is."""
     if isinstance(value, np.ndarray):
         value = value.view()
         value.flags.writeable = False
@@ -79,7 +80,8 @@ def read_only(value: Any) -> Any:
 
 
 class Chosen(NamedTuple):
-    """The clients of a cohort, each once, and the weight of each one's update, if there are any."""
+    """The clients of a cohort, each once, and how much each one's update counts (client), None for
+    selectors that do not say."""
 
     clients: np.ndarray
     weights: np.ndarray | None = None

@@ -36,7 +36,8 @@ class Participation(NameEncoded):
         arrive after these simulated seconds (client)."""
 
     def in_time(self, seconds: np.ndarray, cohort: int) -> np.ndarray:
-        """A mask: whether each update is used, by its arrival in simulated seconds; one is."""
+        """A Boolean mask: whether each update is used, given when it arrives in simulated seconds
+        (client of the cohort). At least one is."""
         return np.ones(len(seconds), dtype=bool)
 
     def responds(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -69,7 +70,8 @@ class Dropout(Participation):
 
 @dataclass(frozen=True, kw_only=True)
 class BernoulliDropout(Participation):
-    """Each client of the cohort drops out with a probability; if all would, the first one stays."""
+    """Each client of the cohort drops out independently with a probability; if all would, the first
+    one stays."""
 
     name: ClassVar[str] = "bernoulli"
     probability: float = parameter(exclusiveMinimum=0, exclusiveMaximum=1, help="of dropping out")

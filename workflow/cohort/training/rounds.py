@@ -45,7 +45,8 @@ class Rounds(ABC):
 
     @cached_property
     def transfer_seconds(self) -> float:
-        """The time of one transfer of the model, serializing and loading weights; measured once."""
+        """The time of one transfer of the model, measured once: to serialize its weights and to
+        load them into it again."""
         seconds, model = [], self.task.model
         for _ in range(3):  # the first one is slower
             started = time.perf_counter()
@@ -71,8 +72,9 @@ class Rounds(ABC):
                 ledger.measured(**evaluator.evaluate(self.task, network, state, self.local_models))
 
     def run(self, state: RunState, cursor: Cursor | None = None) -> Iterator[RunState]:
-        """Play the rounds that remain and yield the state after each, until weights are no longer
-        finite. `cursor` says where in the first round to begin, and saves states inside rounds."""
+        """Play the rounds that remain and yield the state after each. End early if the weights are
+        no longer finite. `cursor` says where in the first round to begin, and saves states inside
+        rounds."""
         strategy = self.task.settings.strategy
         self.cursor = cursor or Cursor()
         for round in range(state.round + 1, self.task.settings.rounds + 1):

@@ -90,7 +90,8 @@ class Updates:
     factors: Tensor | None = None
 
     def shares(self) -> Tensor:
-        """How much each update counts: its share of the cohort's samples, or its factor."""
+        """How much each client's update counts: its share of all samples of the cohort, unless the
+        selector weighs updates."""
         return self.sizes / self.sizes.sum() if self.factors is None else self.factors
 
     def mean(self, shares: Tensor) -> Weights:
@@ -123,7 +124,8 @@ class Updates:
 
     def effective_steps(self) -> Tensor:
         """The distance that each client's steps cover on a constant gradient of 1 (client), in
-        learning rates: their number, or more with momentum, which repeats parts of earlier ones."""
+        learning rates: the number of steps, or more with momentum, because every step also repeats
+        a part of the earlier ones."""
         steps, rest = self.steps.clamp(min=1).double(), self.momentum
         return (steps - rest * (1 - rest**steps) / (1 - rest)) / (1 - rest)
 

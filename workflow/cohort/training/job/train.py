@@ -216,7 +216,8 @@ class Run:
         return self.state.diverged or self.state.round == self.last_round
 
     def train(self, checkpoint_seconds: float, until: int, watch: Watch) -> None:
-        """Play rounds to the end, round `until` or a signal; save now and then, and at last."""
+        """Play rounds until the end, round `until` or a signal. The state is saved now and then,
+        inside rounds too, and before stopping."""
         if self.is_over or self.state.round >= until:
             return
 
@@ -369,7 +370,8 @@ def _commit() -> str:
 
 
 class LogLines:
-    """Prints a run's progress behind its name: at most every ten seconds, and at the end."""
+    """Prints the progress of a run: a line at most every ten seconds, and one after the last round.
+    Each begins with the name of the cell."""
 
     def __init__(self, rounds: int, name: str):
         self.rounds, self.name = rounds, name

@@ -26,8 +26,9 @@ Rows = np.ndarray  # numbers of updates
 
 
 class Pool(NamedTuple):
-    """The clients that a cohort is chosen from, and what the selector knows of them. If they were
-    asked or probed they have the global model already; `probes` are the local models thereafter."""
+    """The clients that a cohort is chosen from, and what the selector knows of them. A pool whose
+    clients were asked or probed has the global model already (`has_model`). `probes` are the local
+    models after a probe."""
 
     clients: np.ndarray
     view: View
@@ -37,7 +38,8 @@ class Pool(NamedTuple):
 
 class Responders(NamedTuple):
     """A cohort (client), which of its clients respond (client), on how many samples of each class
-    each trains (client, class), and how much its update counts (client), if selectors say so."""
+    each of them trains (client, class), and how much its update counts (client), if the selector
+    says so."""
 
     cohort: np.ndarray
     responds: np.ndarray
@@ -149,7 +151,8 @@ class FederatedRounds(Rounds):
         return Pool(clients, replace(view, reports=reports), has_model=True, probes=probes)
 
     def idle(self, state: RunState, ledger: Ledger) -> RunState:
-        """A round in which nobody is there: nobody is chosen or trained, or observed."""
+        """A round in which nobody is there: nothing is chosen or trained, and the selector observes
+        nothing."""
         if self.selector.probe_batches:
             ledger.probe = np.empty(0, dtype=np.int64), np.empty(0)
         if self.speeds is not None:
@@ -186,7 +189,8 @@ class FederatedRounds(Rounds):
     def respond(
         self, state: RunState, chosen: contract.Chosen, pool: Pool, round: int, ledger: Ledger
     ) -> Responders:
-        """Ask the selector for the cohort's quotas, and draw which clients respond (in time)."""
+        """Ask the selector for the quotas of the cohort, and draw which clients respond, in time
+        if that counts."""
         cohort, weights = chosen
         counts = self.selector.quotas(cohort, pool.view, self.task.shards.label_counts[cohort])
         responds = self.task.participation.responds(cohort, self._rng("answers", round))

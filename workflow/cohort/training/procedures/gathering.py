@@ -199,7 +199,8 @@ class ModelEvaluations:
 
     @cached_property
     def _local_on_reserved(self) -> list[ModelEvaluation]:
-        """Local models' evaluations on reserved samples, cached: needs that share them pay once."""
+        """The evaluations of the local models on reserved samples, cached so that needs which share
+        them are charged for them once."""
         given = self.task.test_samples, self.task.reserved, None
         models = map(self._trained.client_weights, range(len(self.clients)))
         return [ModelEvaluation(self.task, self.ledger, model, *given) for model in models]

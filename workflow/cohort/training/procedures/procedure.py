@@ -84,7 +84,8 @@ class Procedure(NameEncoded):
             raise ValueError("hands on weights alone: the optimizer must be SGD without momentum")
 
     def science_with(self, model: type[Model]) -> int:
-        """The science version of runs with a model; to override if only some models change."""
+        """The science version of this procedure's runs with a model; to override for a change that
+        concerns only some models or parameters."""
         return self.version()
 
     def usable_trainers(self) -> tuple[str, ...]:
@@ -309,7 +310,8 @@ class ChunkedStratified(Stratified):
     retained: float = parameter(0.3, exclusiveMinimum=0, maximum=1, help="share of clients asked")
 
     def version(self) -> int:
-        """One more for shares other than the default, once rounded wrongly (0.28 of 25 to 8)."""
+        """One more for other shares than the default, which were rounded wrongly (0.28 of 25 to
+        8)."""
         return self.science + (self.retained != ChunkedStratified.retained)
 
 

@@ -295,7 +295,8 @@ class Stack:
         return factors
 
     def _height(self, active: int) -> int:
-        """The height of the stack for so many clients, one of HEIGHTS: each has a CUDA graph."""
+        """The height of the stack for this many clients that still train: one of HEIGHTS, because a
+        CUDA graph is captured for each height."""
         unit = -(-self.height // HEIGHTS)
         return min(-(-active // unit) * unit, self.height)
 
