@@ -91,7 +91,8 @@ class Iid(Scheme):
 
 @dataclass(frozen=True, kw_only=True)
 class Classes(Scheme):
-    """Client i holds class i mod C and k-1 others drawn at random; holders share a class evenly."""
+    """Client i holds class i mod C and k-1 others drawn at random. The samples of a class are split
+    evenly among its holders."""
 
     name: ClassVar[str] = "classes"
     k: int = parameter(minimum=1, help="classes per client")
@@ -213,7 +214,8 @@ class Dirichlet(Scheme):
         return deal_by_counts(pool.labels, np.diff(cuts, axis=1), np.arange(clients), rng)
 
     def draw_cuts(self, per_class: np.ndarray, clients: int, rng: Rng) -> np.ndarray:
-        """Draw how to cut each class (row): the boundaries of the clients' samples, from 0 on."""
+        """Draw how to cut the classes: for each (rows), the boundaries between the clients'
+        samples, from 0 to the size of the class."""
         mean_size = per_class.sum() / clients
         sizes = np.zeros(clients, dtype=np.int64)
         cuts = np.zeros((len(per_class), clients + 1), dtype=np.int64)
@@ -364,7 +366,8 @@ def dealt_roles(roles: int, clients: int, per_client: int) -> np.ndarray:
 
 
 class EqualSizes(Scheme):
-    """Base of schemes that serve clients of equal sizes in random order, from what is left."""
+    """Base of schemes whose clients have equal sizes and are served in random order, each from the
+    samples that are left."""
 
     def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         order = rng.permutation(clients)

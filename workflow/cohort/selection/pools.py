@@ -80,7 +80,8 @@ class FedCs(Selector, RandomPool):
     time, while it takes less than `deadline` (algorithm 3); at least one.
 
     A round is estimated as in the paper: the model is sent to all at once, as fast as the slowest
-    receives it, then all train, and send their updates one by one. Ties are broken at random.
+    receives it, then all train, and send their updates one after another. Ties are broken at
+    random.
     """
 
     name: ClassVar[str] = "fedcs"

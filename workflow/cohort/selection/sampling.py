@@ -27,7 +27,8 @@ class BySize(Selector, UpdateWeighing):
     name: ClassVar[str] = "by-size"
 
     def urns(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
-        """How often a candidate is in each draw's urn (draw, candidate); urns are equally full."""
+        """How often each candidate is in the urn of each draw (draw, candidate). Every urn holds as
+        much as all candidates have samples."""
         return np.tile(sizes_of(candidates, view), (view.cohort, 1))
 
     def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:

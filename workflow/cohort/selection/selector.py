@@ -70,7 +70,8 @@ class Selector(components.Component):
 
     def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         """Choose the cohort: `view.cohort` distinct candidates, or fewer if the strategy gains
-        nothing from more. Who is absent is no candidate; there are at least `view.cohort`."""
+        nothing from more. Those who are absent are no candidates, and the cohort is no larger than
+        there are candidates."""
         raise NotImplementedError
 
     def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:

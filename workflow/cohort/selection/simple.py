@@ -10,7 +10,8 @@ from cohort.selection.selector import Clients, Reports, Rng, Selector, State, Vi
 
 
 def leave_out_empty(candidates: Clients, view: View) -> np.ndarray:
-    """The candidates that have samples; if these are too few for a cohort, others follow."""
+    """The candidates that have samples. If these are fewer than a cohort, candidates without
+    samples follow until there is one."""
     is_empty = view.sizes[candidates] == 0
     count = max(view.cohort, np.count_nonzero(~is_empty))
     return candidates[np.argsort(is_empty, kind="stable")[:count]]
@@ -120,8 +121,9 @@ class FixedProbability(Selector):
 
 @dataclass(frozen=True, kw_only=True)
 class HighestLoss(Selector):
-    """Chooses the candidates whose local models had the highest loss when last evaluated on the
-    reserved test samples. Others (`unseen`) come first, those without samples last, ties random."""
+    """Chooses the candidates whose local models had the highest loss on the reserved test samples
+    when they were last evaluated. Others come first (`unseen`), clients without samples last; ties
+    are broken at random."""
 
     name: ClassVar[str] = "loss"
     needs: ClassVar[frozenset[str]] = frozenset({"reserved_loss"})
@@ -161,7 +163,8 @@ class Afl(HighestLoss):
 
     The share `alpha1` of the candidates with the lowest values is left out of that; the share
     `alpha3` of the cohort is then drawn uniformly from everybody else. Clients without a value have
-    the highest of all; those without samples are chosen only if a cohort would else be too small.
+    the highest of all; those without samples are chosen only if a cohort would be too small without
+    them.
     """
 
     name: ClassVar[str] = "afl"
@@ -191,7 +194,8 @@ class Ucb(Selector):
 
     A client's bound is its mean reward plus exploration * sqrt(ln(all choices) / its own choices).
     The reward of a round is the accuracy of the local model on the client's own samples (the slides
-    do not say which). A client that does not answer counts as chosen, unrewarded. Ties: at random.
+    do not say which). A client that does not answer counts as chosen but gets no reward. Ties are
+    broken at random.
     """
 
     name: ClassVar[str] = "ucb"

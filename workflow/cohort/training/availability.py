@@ -45,7 +45,8 @@ class Markov(Availability):
     chain of two states (`markov-4-4`) that is stationary from the first round.
 
     In each round a client is drawn anew from the stationary distribution with a probability of
-    1/up + 1/down, else stays as it was: its state is that of the last such draw, looking back.
+    1/up + 1/down, and otherwise stays as it was. So its state is that of the last such draw, which
+    is found by looking back.
     """
 
     name: ClassVar[str] = "markov"
@@ -91,7 +92,8 @@ class Diurnal(Availability):
 class Trace(Availability):
     """Follows a table of one's own: `trace-phones-0123456789ab` is `my/availability/phones.csv`,
     whose SHA-256 begins with these digits. A row says from which hour (`start`) to which (`end`) a
-    `device` is there; after the last end the table begins again. Each client is another device."""
+    `device` is there. After the last end the table begins again. Each client is a device of its
+    own, drawn once."""
 
     name: ClassVar[str] = "trace"
     table: str = parameter(help="the name of the table, without .csv")

@@ -173,7 +173,8 @@ class OnCohortSamples(OnOwnSamples):
 
 
 class OnHoldout(Evaluator):
-    """Evaluates the global model on all held-out samples, with the worst client's accuracy."""
+    """Evaluates the global model on the held-out samples of all clients together, and records the
+    accuracy of the worst client."""
 
     name = "holdout"
     setting = "evaluate_holdout"

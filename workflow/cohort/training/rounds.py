@@ -21,7 +21,8 @@ from cohort.training.task import RunState, Task
 
 class Rounds(ABC):
     """The rounds of one procedure on one task. They keep nothing that a resumed run would miss:
-    what must survive a round is in the state. `costs` are recorded in every round, even if zero."""
+    what must survive a round is in the state. `costs` names the costs that are recorded in every
+    round, even if they are zero."""
 
     costs: ClassVar[tuple[str, ...]] = "bytes_down", "bytes_up", "client_steps", "selection_samples"
 

@@ -76,7 +76,8 @@ class Updates:
     """The local models of a cohort after training: `weights[name][k]` belongs to the k-th client.
     `sizes`, `steps` and `losses` hold each client's number of samples, local steps and mean
     training loss; `clients` their numbers in a federation of `total`, which holds `samples`. `lr`
-    and `momentum` are those of the steps, `factors` the selector's weights of updates, if any."""
+    and `momentum` are those of the local steps. `factors` say how much each update counts, if the
+    selector weighs them."""
 
     weights: Weights
     sizes: Tensor

@@ -27,7 +27,8 @@ class Unusable(Exception):
 
 
 def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None) -> None:
-    """Write a checkpoint, keeping the one before; `cursor` says where inside a round it stands."""
+    """Write a checkpoint; the one before it becomes the previous one. A `cursor` says where inside
+    the next round the run stands."""
     arrays = map(_tensors, (state.selector, state.reports, state.history.arrays()))
     parts, tensors = (state.weights, state.server, *arrays, cursor or {}), Weights()
     for part, values in zip(PARTS, parts, strict=True):

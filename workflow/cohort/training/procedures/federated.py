@@ -258,7 +258,8 @@ class FederatedRounds(Rounds):
     def report(
         self, state: RunState, works: Works, updates: Updates, pool: Pool, ledger: Ledger
     ) -> dict[str, np.ndarray]:
-        """Gather what the selector needs to know of those that responded, and wait for them."""
+        """Gather what the selector needs to know of the clients that responded, after their
+        simulated time."""
         size = self.model_bytes * (1 if pool.has_model else 2)
         clients = np.array(updates.clients, dtype=np.int64)
         seconds = self.seconds(clients, updates.steps.cpu().numpy(), size)
@@ -278,7 +279,8 @@ class FederatedRounds(Rounds):
         return samples / self.speeds.samples[clients] + size / self.speeds.bytes[clients]
 
     def wait(self, clients: Clients, seconds: np.ndarray, ledger: Ledger, least: float = 0) -> None:
-        """Add the simulated time of the slowest client, evaluations included, `least` at least."""
+        """Add the simulated time of the slowest client, with all that it evaluated, but at least
+        so many seconds."""
         if self.speeds is not None:
             samples = np.array([float(ledger.evaluations[client]) for client in clients.tolist()])
             evaluating = FORWARD * samples / self.speeds.samples[clients]
@@ -287,7 +289,8 @@ class FederatedRounds(Rounds):
     def keep(
         self, updates: Updates, reports: Reports, responders: Responders, ledger: Ledger
     ) -> Rows:
-        """The rows of the updates that count: those with samples that the selector keeps."""
+        """The rows of the updates that count: not those of clients without samples, nor those that
+        the selector filters out."""
         sizes = updates.sizes.cpu().numpy()
         kept = np.flatnonzero(self.selector.keep(reports, sizes) & (sizes > 0))
         labels = responders.label_counts[responders.responds][kept].sum(axis=0)
@@ -299,7 +302,8 @@ class FederatedRounds(Rounds):
     def merge(
         self, state: RunState, updates: Updates, kept: Rows, responders: Responders, ledger: Ledger
     ) -> tuple[Weights, Weights]:
-        """Apply the server rule, if any update counts; return the new global weights and memory."""
+        """Apply the server rule: return the new global weights and the rule's new memory, both
+        unchanged if no update counts."""
         if not len(kept):
             return state.weights, state.server
         counted, before = updates.select_rows(kept.tolist()), self.task.trainable(state.weights)

@@ -43,7 +43,8 @@ class Epoch:
 
 
 def label_frequencies(counts: np.ndarray) -> np.ndarray:
-    """How often each label is scheduled, by counts (label, client): at most as the median label."""
+    """How often each label is scheduled, by counts (label, client): as often as it has samples, but
+    not more often than the median label."""
     held = counts.sum(axis=1)
     return np.minimum(held, np.median(held[held > 0])).astype(np.int64)
 

@@ -21,7 +21,8 @@ LABEL_BYTES = 4  # of a placeholder
 
 
 class CentralizedRounds(Rounds):
-    """Epochs of one client with all data, by one optimizer and one learning rate schedule."""
+    """Rounds that are epochs of one client with all data, with one optimizer and one learning rate
+    schedule for all of them."""
 
     costs: ClassVar[tuple[str, ...]] = ("client_steps",)
 

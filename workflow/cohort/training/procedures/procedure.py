@@ -135,7 +135,8 @@ PROFILE_METRICS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Federated(Procedure):
-    """Federated averaging, with a selector, objective, server rule and participation of choice."""
+    """Federated averaging: the loop of the papers' algorithm boxes, with a selector, an objective,
+    a server rule and a participation of choice."""
 
     name: ClassVar[str] = "federated"
     metrics: ClassVar[Mapping[str, Metric]] = OVERLAP_METRICS | PROFILE_METRICS
