@@ -24,8 +24,7 @@ from cohort.kernels import padding
 from cohort.training.job.machine import set_up
 from cohort.training.ledger import Cursor
 from cohort.training.task import RunState, Task
-from cohort.training.trainers.base import Trained
-from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.trainers.serial import SerialTrainer, Trained
 from cohort.training.trainers.stacked import Part, StackedTrainer, Stacks
 from cohort.training.updates import Weights
 
@@ -54,7 +53,9 @@ class Player:
     def __init__(self, task: Task, device: torch.device):
         task = replace(task, model=copy.deepcopy(task.model))  # which a trainer may change
         before = _reset_peak(device)
-        self.states: Iterator[RunState] = task.procedure.rounds(task, task.procedure.begin(task))
+        self.states: Iterator[RunState] = task.procedure.rounds_of(task).run(
+            task.procedure.begin(task)
+        )
         self.weights: np.ndarray | None = flat(next(self.states).weights.values())
         self.memory_mb = _peak_mb(device, before)
 

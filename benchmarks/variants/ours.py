@@ -85,7 +85,7 @@ def main() -> None:
     task = task_of(read_work(options.folder), options.trainer, device)
     procedure = parse_procedure("federated")
     states = [procedure.begin(task)]
-    rounds = procedure.rounds(task, states[0])
+    rounds = procedure.rounds_of(task).run(states[0])
 
     def play() -> None:
         states[0] = next(rounds)

@@ -81,7 +81,7 @@ def drawn(workload: Workload, folder: Path) -> work.Work:
 
 def our_weights(given: work.Work, rounds: int) -> np.ndarray:
     task, procedure = task_of(given), parse_procedure("federated")
-    *_, state = islice(procedure.rounds(task, procedure.begin(task)), rounds)
+    *_, state = islice(procedure.rounds_of(task).run(procedure.begin(task)), rounds)
     assert state.round == rounds
     return flat(state.weights.values())
 

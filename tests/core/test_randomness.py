@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from cohort.core import randomness
 from cohort.core.hdf5 import new_hdf5
 from cohort.core.randomness import generator, torch_seed
 from cohort.data import sampling
@@ -18,9 +19,9 @@ from cohort.partition import deal
 from cohort.settings import PlannedFile, Settings
 from cohort.training import task, updates
 from cohort.training.cell import Cell, cell_of
-from cohort.training.procedures import federated, gathering
+from cohort.training.procedures import gathering
 from cohort.training.procedures.procedure import Federated
-from cohort.training.trainers import base, serial
+from cohort.training.trainers import serial
 
 BASE = {"seed": 3, "purpose": "batches", "round": 5, "client": 7}
 CHANGES = [{"seed": 4}, {"purpose": "batch"}, {"purpose": "Batches"}, {"round": 6}, {"client": 8}]
@@ -62,7 +63,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
 
         return call
 
-    drawing = [deal, sampling, federated, base, updates, gathering]
+    drawing = [deal, sampling, randomness, serial, updates, gathering]
     for module in drawing:
         monkeypatch.setattr(module, "generator", watched(generator))
     for module in (serial, task):
@@ -121,7 +122,7 @@ def test_addresses_in_use(asked: set[tuple], tmp_path: Path, monkeypatch: pytest
         (4, "initial weights", 0, 0),
     } | {(0, word, 0, 0) for word in ("train share", "test share", "reserve")}
     asked.clear()
-    states = list(Federated().rounds(loaded, Federated().begin(loaded)))
+    states = list(Federated().rounds_of(loaded).run(Federated().begin(loaded)))
     pairs = [
         (round, int(client))
         for round, cohort in enumerate(states[-1].history.cohorts, start=1)

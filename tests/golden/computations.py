@@ -311,7 +311,7 @@ def of_procedure(procedure: Procedure) -> list[Number]:
         task = replace(task, model=nn.Sequential(nn.Flatten(), normalization, task.model[1]))
     if procedure.name.startswith("stratified"):
         task = replace(task, settings=replace(task.settings, J="J1e"))
-    *_, state = procedure.rounds(task, procedure.begin(task))
+    *_, state = procedure.rounds_of(task).run(procedure.begin(task))
     numbers: list[Number] = np.concatenate(state.history.cohorts).tolist()
     for series in (state.history.metrics, state.history.cost):
         for name in sorted(set(series) - LATER):

@@ -19,6 +19,7 @@ from cohort.core.components import Catalog
 from cohort.data.split import Split
 from cohort.selection.selector import State
 from cohort.training.devices import Speeds
+from cohort.training.rounds import Rounds
 from cohort.training.servers import Merged
 from cohort.training.task import RunState
 from cohort.training.updates import Weights
@@ -90,10 +91,16 @@ def merged_otherwise(result: Merged) -> Merged:
     return result._replace(weights=scaled(result.weights))
 
 
-def disturbed(states: Iterator[RunState]) -> Iterator[RunState]:
-    for state in states:
-        state.weights = scaled(state.weights)
-        yield state
+def disturbed(rounds: Rounds) -> Rounds:
+    run = rounds.run
+
+    def run_otherwise(*given: Any) -> Iterator[RunState]:
+        for state in run(*given):
+            state.weights = scaled(state.weights)
+            yield state
+
+    rounds.run = run_otherwise
+    return rounds
 
 
 def faster(schedule: Any) -> Any:
@@ -120,7 +127,7 @@ PERTURBATIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "selector": ("select", lambda cohort: cohort[::-1]),
     "objective": ("losses", lambda losses: losses * STEP),
     "server": ("apply", merged_otherwise),
-    "procedure": ("rounds", disturbed),
+    "procedure": ("rounds_of", disturbed),
     "devices": ("speeds", other_speeds),
     "availability": ("present", lambda is_there: ~is_there),
     "participation": ("responds", lambda responds: ~responds),

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from cohort.native.emitter import Target
 from cohort.native.kernel import Batches, Inputs, Kernel
 from cohort.native.layers import layers_of, sample_shape
 from cohort.native.program import CodeRequest, StepOptions
-from cohort.native.target import Target
 
 RATES = {"lr": 0.02, "momentum": 0.9, "weight_decay": 0.01, "mu": 0.1, "clip": 0.5}
 MEAN, STD = 110.0, 60.0

@@ -13,10 +13,9 @@ from torch import nn
 from cohort.core import files
 from cohort.core.files import write_text
 from cohort.native import kernel
-from cohort.native.emitter import Emitter
+from cohort.native.emitter import Emitter, host
 from cohort.native.kernel import compile_function
 from cohort.native.layers import layers_of
-from cohort.native.target import host
 
 TARGET = host("double")
 
@@ -64,7 +63,6 @@ def test_other_code_of_the_generator_is_compiled_anew(
 ):
     """A newer release asks for code by the same request, and must not get that of an older one."""
     monkeypatch.setattr(files, "__file__", str(tmp_path / "core" / "files.py"))
-    monkeypatch.setattr(kernel, "_generator_hash", kernel._generator_hash.__wrapped__)
     layers = layers_of(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)), (1, 2, 2))
     request = kernel.CodeRequest(layers, (1, 2, 2), 1, TARGET, "double", None)
     sources = [tmp_path / name for name in ("native/program.py", "data/augmentations.py")]
@@ -109,7 +107,7 @@ HOLES = """
 import mmap
 from cohort.native.kernel import compile_function
 from cohort.native.emitter import Emitter
-from cohort.native.target import host
+from cohort.native.emitter import host
 
 emit = Emitter(host("double"))
 arguments = "ptr %arrays", "ptr %numbers", "i64 %first", "i64 %last"

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from cohort.native.emitter import SIZES, Target, host
 from cohort.native.kernel import program_for
 from cohort.native.layers import layers_of
 from cohort.native.program import CodeRequest, StepOptions
 from cohort.native.single_program import is_single_sample
 from cohort.native.spectra import is_spectral_faster
-from cohort.native.target import SIZES, Target, host
 from tests.native.networks import Case, networks
 
 

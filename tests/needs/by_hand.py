@@ -77,7 +77,7 @@ def task_by_hand(
 
 def played(task: Task) -> RunState:
     """The state after the last round."""
-    *_, state = Federated().rounds(task, Federated().begin(task))
+    *_, state = Federated().rounds_of(task).run(Federated().begin(task))
     return state
 
 

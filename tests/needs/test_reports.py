@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from cohort.core.randomness import generator
-from cohort.privacy import LabelReport
 from cohort.selection.entropy import Entropy
 from cohort.selection.peco import Peco
 from cohort.selection.selector import Selector
@@ -24,9 +23,8 @@ OverlapSpy = spying("overlap", "label_counts", "candidate_loss")
 
 @dataclass(frozen=True, kw_only=True)
 class NoisySpy(CountsSpy):
-    @property
-    def label_report(self) -> LabelReport:
-        return LabelReport(epsilon=0.5)
+    def reported_counts(self, label_counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return Entropy(epsilon=0.5).reported_counts(label_counts, rng)
 
 
 def softmax(*bias: float) -> list[float]:
@@ -75,12 +73,12 @@ def test_the_entropy_selector_chooses_by_noisy_counts():
 
 
 def test_liars_claim_their_size_of_every_class_alike_and_add_noise_too():
-    lies = LabelReport(liars=0.3).reported_counts(MANY, np.random.default_rng(0))
+    lies = Entropy(liars=0.3).reported_counts(MANY, np.random.default_rng(0))
     lying = np.flatnonzero((lies != MANY).any(axis=1))
     assert len(lying) == 3
     expected = np.repeat(MANY[lying].sum(axis=1) / 4, 4).reshape(3, 4)
     np.testing.assert_array_equal(lies[lying], expected)
-    both = LabelReport(liars=0.3, epsilon=0.5).reported_counts(MANY, np.random.default_rng(0))
+    both = Entropy(liars=0.3, epsilon=0.5).reported_counts(MANY, np.random.default_rng(0))
     rng = np.random.default_rng(0)
     rng.choice(10, 3, replace=False)
     np.testing.assert_array_equal(both, lies + rng.laplace(scale=2, size=MANY.shape))

@@ -114,10 +114,10 @@ IMPOSSIBLE = [
     ("domains-1", 2, 11, 10, 2, "10 samples cannot be dealt to 11 clients"),
     ("classes-11", 10, 100, 1000, None, "11 classes where there are only 10"),
     ("covering-11", 10, 100, 1000, None, "11 classes where there are only 10"),
-    ("sampled-1-11", 10, 100, 1000, None, "cannot draw 11 classes where there are only 10"),
+    ("sampled-1-11", 10, 100, 1000, None, "cannot draw 11 classes of 10"),
     ("classes-2", 10, 9, 1000, None, "9 clients leave some of the 10 classes unheld"),
-    ("classes-5", 100, 100, 450, None, "each need 500 samples at least, and there are 450"),
-    ("covering-9", 100, 11, 1000, None, "11 clients that hold 9 each cannot hold all 100"),
+    ("classes-5", 100, 100, 450, None, "100 clients of 5 classes need over 450"),
+    ("covering-9", 100, 11, 1000, None, "11 clients of 9 classes cannot hold 100"),
     ("dir-0.1", 10, 100, 999, None, "999 samples cannot give 100 clients 10 each"),
     ("quantity-1", 10, 100, 999, None, "999 samples cannot give 100 clients 10 each"),
     ("dirdomains-0.5", 7, 100, 999, 4, "999 samples cannot give 100 clients 10 each"),
@@ -127,10 +127,10 @@ IMPOSSIBLE = [
     ("roles-5", 80, 100, 1000, 4, "a client cannot hold 5 roles where there are only 4"),
     ("domains-5", 7, 10, 1000, 4, "a client cannot hold 5 domains where there are only 4"),
     ("domains-2", 7, 3, 1000, 4, "3 clients leave some of the 4 domains unheld"),
-    ("onedomain-4", 7, 10, 1000, 4, "no domain 4: the 4 domains are numbered from 0 to 3"),
+    ("onedomain-4", 7, 10, 1000, 4, "no domain 4: the first of 4 is number 0"),
     ("onedomain-0", 7, 1, 1000, 4, "need two clients"),
     ("roles-2-overlap0.2x2", 80, 10, 1000, 4, "'roles-2' already lets clients share samples"),
-    ("iid-overlap0.1x12", 5, 12, 1200, None, "12 overlapping clients of 12 leave nobody to"),
+    ("iid-overlap0.1x12", 5, 12, 1200, None, "nobody is left to borrow from: all 12 clients"),
 ]
 
 

@@ -93,36 +93,6 @@ def test_cuts_follow_the_plain_implementation(cls: type[Dirichlet], seed: int):
     assert (cuts != np.array(expected)).mean() < 0.01
 
 
-def niid_bench_sizes(
-    rng: np.random.Generator, alpha: float, per_class: np.ndarray, clients: int
-) -> np.ndarray:
-    """NIID-Bench's own order of things: shares for all, those of full clients set to 0, the rest
-    divided by their sum."""
-    sizes = np.zeros(clients)
-    for count in per_class:
-        shares = rng.dirichlet(np.full(clients, alpha)) * (sizes < per_class.sum() / clients)
-        cuts = (np.cumsum(shares / shares.sum())[:-1] * count).astype(int)
-        sizes += np.diff([0, *cuts, count])
-    return np.sort(sizes)
-
-
-def test_sizes_are_distributed_as_in_niid_bench():
-    """The sorted sizes of a partition agree in the mean over 2,000 draws, within four standard
-    errors."""
-    per_class, draws = np.full(5, 400), 2000
-    rng = default_rng(0)
-    theirs = np.array([niid_bench_sizes(rng, 0.3, per_class, 8) for _ in range(draws)])
-    scheme = Dirichlet(alpha=0.3)
-    ours = np.array(
-        [
-            np.sort(np.diff(scheme.draw_cuts(per_class, 8, rng), axis=1).sum(axis=0))
-            for _ in range(draws)
-        ]
-    )
-    error = np.sqrt((ours.var(axis=0) + theirs.var(axis=0)) / draws)
-    assert (np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) < 4 * error).all()
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("alpha", [0.001, 0.01])
 def test_a_tiny_alpha_divides_by_nothing(alpha: float):

@@ -130,7 +130,7 @@ def test_a_ratio_of_zero_chooses_clients_that_borrow_nothing():
 
 
 def test_more_than_the_others_hold_is_refused():
-    words = "a client of 100 samples should borrow 900, but the others hold 200"
+    words = "a client should borrow 900 samples, the others hold 200"
     with pytest.raises(ValueError, match=words):
         dealt("iid-overlap0.9x10", 0)
 

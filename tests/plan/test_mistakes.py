@@ -62,7 +62,7 @@ BLOCKS = [
     ("settings: {model: lenet5}", ": model 'lenet5' cannot take digits: needs images of at least"),
     ("settings: {model: efficientnet-b0}", "needs images with three color channels, not samples o"),
     ("settings: {evaluate_next: 1}", "evaluate_next"),
-    ("settings: {holdout: 0.1, evaluate_next: 1, procedure: concat-2}", "cohort after each round"),
+    ("settings: {holdout: 0.1, evaluate_next: 1, procedure: concat-2}", "draws cohorts, but"),
     (
         "axes: {partition: [roles-2]}",
         "partition 'roles-2' of digits is impossible: it deals sample",
@@ -297,4 +297,4 @@ def test_clients_that_are_asked_for_the_next_cohort(
 ):
     monkeypatch.setattr(Random, "needs", frozenset({"candidate_loss"}))
     text = refusal("settings: {holdout: 0.1, evaluate_next: 1}")
-    assert text.endswith("asks some before it chooses; leave it out")
+    assert "evaluate_next asks nobody, but '" in text

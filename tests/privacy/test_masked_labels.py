@@ -10,15 +10,7 @@ import tenseal
 from cohort.core.errors import UserError
 from cohort.partition.schemes import draw_holders
 from cohort.privacy import masked_labels
-from cohort.privacy.masked_labels import (
-    Client,
-    Exchange,
-    Pair,
-    ProtocolError,
-    Server,
-    new_key,
-    serialize,
-)
+from cohort.privacy.masked_labels import Client, Pair, ProtocolError, Server, new_key
 
 FOUR = [[3, 5, 0, 0], [0, 2, 7, 0], [0, 0, 1, 4], [1, 0, 0, 9]]
 NOT_WHOLE = "does not decrypt to a whole number"
@@ -39,22 +31,22 @@ def played(
     counts: Sequence[Sequence[int]],
     post: Post | None = None,
     cheaters: dict[int, type[Client]] | None = None,
-) -> Exchange:
+) -> Server:
     """The protocol with these label counts, in which some clients may cheat."""
     key, kinds = new_key(), cheaters or {}
     clients = [kinds.get(index, Client)(key, row) for index, row in enumerate(counts)]
-    exchange = Exchange(clients, len(counts[0]), post or Post())
-    for step in (exchange.encrypt, exchange.list_labels, exchange.map_labels, exchange.count):
+    server = Server(clients, len(counts[0]), post or Post())
+    for step in (server.encrypt, server.list_labels, server.map_labels, server.count):
         step()
-    return exchange
+    return server
 
 
-def recovered(exchange: Exchange) -> dict[int, set[int]]:
+def recovered(server: Server) -> dict[int, set[int]]:
     """The decrypted counts that clients find for each label: one, if they agree."""
     results: dict[int, set[int]] = {}
-    for client in exchange.clients:
+    for client in server.clients:
         for label, placeholder in client.placeholders.items():
-            results.setdefault(label, set()).add(exchange.counts[placeholder])
+            results.setdefault(label, set()).add(server.counts[placeholder])
     return results
 
 
@@ -73,10 +65,10 @@ def test_by_hand():
     """The first client lists two labels. The second compares 2 x 2 and adds one, the third 2 x 3
     and adds the last, so the fourth is not asked. Then eight labels are compared with four."""
     post = Post()
-    exchange = played(FOUR, post)
-    assert recovered(exchange) == {0: {4}, 1: {7}, 2: {8}, 3: {13}}
-    assert sorted(exchange.counts) == [0, 1, 2, 3]  # the placeholders
-    assert exchange.comparisons == comparisons(np.array(FOUR)) == 2 * 2 + 2 * 3 + 8 * 4
+    server = played(FOUR, post)
+    assert recovered(server) == {0: {4}, 1: {7}, 2: {8}, 3: {13}}
+    assert sorted(server.counts) == [0, 1, 2, 3]  # the placeholders
+    assert server.comparisons == comparisons(np.array(FOUR)) == 2 * 2 + 2 * 3 + 8 * 4
     assert post.messages == {
         ("keys", "client"): 3,
         ("keys", "server"): 1,
@@ -102,9 +94,9 @@ def test_forty_classes_and_ten_clients(monkeypatch: pytest.MonkeyPatch):
     rng, counts = np.random.default_rng(0), np.zeros((10, 40), dtype=np.int64)
     for label, held in enumerate(draw_holders(40, 10, 6, 4, rng)):
         counts[held, label] = rng.integers(1, 5000, len(held))
-    exchange = played(counts.tolist())
-    assert recovered(exchange) == {label: {n} for label, n in enumerate(counts.sum(axis=0))}
-    assert exchange.comparisons == comparisons(counts)
+    server = played(counts.tolist())
+    assert recovered(server) == {label: {n} for label, n in enumerate(counts.sum(axis=0))}
+    assert server.comparisons == comparisons(counts)
 
 
 def test_the_order_of_labels_and_the_placeholders_are_random():
@@ -113,9 +105,9 @@ def test_the_order_of_labels_and_the_placeholders_are_random():
     orders = [list(Client(key, [1] * 20).labels) for _ in range(2)]
     assert orders[0] != orders[1] != sorted(orders[1])
     for _ in range(2):
-        server = Server(serialize(key, secret=False))
-        server.listed = [None] * 20
-        server.draw_placeholders()
+        server = Server([Client(key, [])], 20, Post())
+        server.listed, server.pairs = [None] * 20, [[]]
+        server.map_labels()
         masks.append(server.masks)
     assert masks[0] != masks[1] != sorted(masks[1])
 
@@ -130,7 +122,7 @@ def client() -> Client:
 
 @pytest.fixture
 def server(client: Client) -> Server:
-    return Server(serialize(client.key, secret=False))
+    return Server([client], 1, Post())
 
 
 def test_sums_and_differences_are_exact(client: Client, server: Server):

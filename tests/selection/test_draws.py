@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from cohort.privacy import LabelReport
 from cohort.selection.entropy import Entropy
 from cohort.selection.oort import Oort, OortFedScale
 from cohort.selection.pools import PowD
@@ -84,5 +83,5 @@ def test_more_than_ten_times_those_that_are_drawn_are_admitted():
 def test_the_share_of_liars_is_rounded():
     """0.29 * 100 is 28.999... in binary."""
     counts = np.tile([4, 0], (100, 1))
-    reported = LabelReport(liars=0.29).reported_counts(counts, np.random.default_rng(0))
+    reported = Entropy(liars=0.29).reported_counts(counts, np.random.default_rng(0))
     assert (reported == 2).all(axis=1).sum() == 29

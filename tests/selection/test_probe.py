@@ -10,7 +10,6 @@ import torch
 from numpy.random import default_rng
 from scipy.stats import chisquare
 
-from cohort.records.history import History
 from cohort.selection.pools import Probe
 from cohort.selection.selector import View
 from cohort.selection.simple import Random
@@ -129,7 +128,7 @@ def test_a_cohort_continues_where_its_probe_ended(batch: int, steps: int):
     selector = Probe(pool=1.0, batches=4, epsilon=0.0)
     task = small_task(selector=selector, J="J3e", batch=batch, lr=0.2, sizes=(8, 8))
     plain = dataclasses.replace(task, selector=Random())
-    (probed_first,), (whole,) = (Federated().rounds(one, Federated().begin(one))
+    (probed_first,), (whole,) = (Federated().rounds_of(one).run(Federated().begin(one))
                                  for one in (task, plain))  # fmt: skip
     assert sorted(probed_first.history.cohorts[0].tolist()) == [0, 1]
     assert probed_first.history.cost["client_steps"] == [(1, steps)]
@@ -185,7 +184,7 @@ def test_what_a_probe_costs_is_recorded():
     selector = Probe(pool=2.0, batches=2, epsilon=0.0)
     task = small_task(selector=selector, cohort=2, J="J3e", batch=2, rounds=3)
     state = Federated().begin(task)
-    list(Federated().rounds(task, state))
+    list(Federated().rounds_of(task).run(state))
     model = sum(tensor.numel() * 8 for tensor in state.weights.values())
     epoch = {0: 2, 1: 5, 2: 1, 3: 3}
     for round, chosen in enumerate(state.history.cohorts):
@@ -194,19 +193,3 @@ def test_what_a_probe_costs_is_recorded():
         probes = sum(min(2, steps) for steps in epoch.values())
         rest = sum(2 * epoch[client] for client in chosen.tolist())
         assert state.history.cost["client_steps"][round][1] == probes + rest
-
-
-def test_what_a_run_records_is_enough_to_replay_it():
-    """From the recorded pools and norms alone, other code finds the recorded cohorts."""
-    selector = Probe(pool=2.0, batches=1, epsilon=0.0, beta=0.4)
-    settings: dict[str, Any] = {"rounds": 12, "sizes": (4, 9, 2, 6, 5, 3)}
-    task = small_task(selector=selector, cohort=2, J="J2e", batch=2, **settings)
-    state = Federated().begin(task)
-    list(Federated().rounds(task, state))
-    history = History.from_arrays(state.history.arrays())
-    assert len(history.pools) == 12 and all(len(set(pool.tolist())) == 4 for pool in history.pools)
-    norms = np.zeros((12, 6))
-    for round, (pool, result) in enumerate(zip(history.pools, history.norms, strict=True)):
-        norms[round, pool] = result
-    cohorts = [cohort.tolist() for cohort in history.cohorts]
-    assert cohorts == replayed(selector, 2, 12, norms, history.pools, cohorts)

@@ -49,7 +49,7 @@ def label_counts(dataset: str, partition: str, seed: int) -> np.ndarray:
 
 def rounds(selector: Entropy, counts: np.ndarray, seed: int, count: int) -> Iterator[np.ndarray]:
     """Cohorts of ten clients, chosen by the label counts that the clients report."""
-    reported = selector.label_report.reported_counts(counts, generator(seed, "selection"))
+    reported = selector.reported_counts(counts, generator(seed, "selection"))
     view = View(clients=100, cohort=10, sizes=counts.sum(axis=1), label_counts=reported)
     state = selector.begin(view, generator(seed, "selection"))
     for round in range(1, count + 1):

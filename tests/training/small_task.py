@@ -18,7 +18,7 @@ from cohort.training.cell import Cell
 from cohort.training.objectives import CrossEntropy, Objective
 from cohort.training.servers import Average, ServerRule
 from cohort.training.task import RunState, Task
-from cohort.training.trainers.base import Trainer
+from cohort.training.trainers.serial import Trainer
 from cohort.training.updates import Updates, Weights
 
 CLASSES = 3
@@ -127,7 +127,7 @@ def run(task: Task) -> RunState:
 
 def states(task: Task) -> list[RunState]:
     """The state after each round of the task's procedure."""
-    return list(task.procedure.rounds(task, task.procedure.begin(task)))
+    return list(task.procedure.rounds_of(task).run(task.procedure.begin(task)))
 
 
 def seeded(seed: int, *layers: Callable[[], nn.Module]) -> nn.Sequential:

@@ -99,7 +99,7 @@ def test_nobody_absent_is_ever_chosen(seed: int):
         selector = SELECTORS["entropy"](evict=str(rng.choice(["round", "pick"])), buffer=0.4)
     task = small_task(selector=selector, **settings)
     before = task.initial_weights()
-    for state in task.procedure.rounds(task, task.procedure.begin(task)):
+    for state in task.procedure.rounds_of(task).run(task.procedure.begin(task)):
         history, round, cohort = state.history, state.round, state.history.cohorts[-1]
         there = available_clients(task.settings, history, round)
         assert set(cohort) <= set(there)

@@ -114,7 +114,7 @@ class Process:
         try:
             with monkeypatch.context() as patch:
                 patch.setattr(LocalWork, "steps", counted)
-                for state in self.task.procedure.rounds(self.task, self.state, self.cursor):
+                for state in self.task.procedure.rounds_of(self.task).run(self.state, self.cursor):
                     self.state = state
                     checkpoint.save(self.path, state, DIGEST)
         except Interrupted:

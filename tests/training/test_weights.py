@@ -117,9 +117,9 @@ def test_statistics_of_normalization_are_averaged_by_the_weights():
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (np.ones(3), "not an array with one for each of 2 draws"),
-        (np.array([1.0, 0.0]), "not numbers above 0"),
-        (np.array([1.0, np.nan]), "not numbers above 0"),
+        (np.ones(3), "not a number above 0 for each of 2 draws"),
+        (np.array([1.0, 0.0]), "not a number above 0"),
+        (np.array([1.0, np.nan]), "not a number above 0"),
     ],
 )
 def test_weights_that_cannot_be_used(given: np.ndarray, sentence: str):

@@ -32,10 +32,8 @@ class Model(Component):
 
     kinds: ClassVar[tuple[str, ...]] = ("images",)
     """The kinds of samples it takes: images, text, table."""
-
     batch_norm: ClassVar[bool] = False
     """Whether the network has batch normalization layers."""
-
     least: ClassVar[int] = 0
     """The fewest pixels of each side of its images; 0 if any samples will do."""
 
@@ -70,8 +68,7 @@ def _declare_operators() -> library.Library:
 
 def torchvision_model(name: str, classes: int) -> nn.Module:
     """Build a network of torchvision with its initial weights."""
-    models = from_torchvision("models")
-    return models.get_model(name, weights=None, num_classes=classes)
+    return from_torchvision("models").get_model(name, weights=None, num_classes=classes)
 
 
 def residual(*layers: nn.Module, stride: int = 1, new_channels: int = 0) -> nn.Module:
@@ -143,11 +140,9 @@ class LeNet(Model):
         for before, after in pairwise((shape[0], *self.channels)):
             layers.append(nn.Conv2d(before, after, KERNEL, padding=self.padding))
             layers += [nn.MaxPool2d(2), nn.ReLU()]
-        height, width = shape[1:]
+        (height, width), growth = shape[1:], 2 * self.padding - KERNEL + 1
         for _ in self.channels:
-            height, width = (
-                (side + 2 * self.padding - KERNEL + 1) // 2 for side in (height, width)
-            )
+            height, width = (height + growth) // 2, (width + growth) // 2
         features = self.channels[-1] * height * width
         return nn.Sequential(*layers, nn.Flatten(), *dense(features, *self.hidden, classes))
 
@@ -217,10 +212,8 @@ class Vgg11(Model):
     def check(self, shape: Shape) -> None:
         least = 2 ** len(VGG11_BLOCKS)  # pixels that the poolings reduce to one
         if len(shape) != 3 or {side // least for side in shape[1:]} != {1}:
-            raise ValueError(
-                f"needs images of {least}x{least} to {2 * least - 1}x{2 * least - 1} pixels, "
-                f"of which its {len(VGG11_BLOCKS)} poolings leave one, not samples of shape {shape}"
-            )
+            sides = f"{least}x{least} to {2 * least - 1}x{2 * least - 1}"
+            raise ValueError(f"needs images of {sides} pixels, not samples of shape {shape}")
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         layers: list[nn.Module] = []
@@ -349,8 +342,7 @@ def _block(before: int, after: int) -> nn.Module:
 
 def _normalized(before: int, after: int, stride: int = 1) -> list[nn.Module]:
     """A 3x3 convolution with batch normalization."""
-    convolution = nn.Conv2d(before, after, 3, stride, padding=1, bias=False)
-    return [convolution, nn.BatchNorm2d(after)]
+    return [nn.Conv2d(before, after, 3, stride, padding=1, bias=False), nn.BatchNorm2d(after)]
 
 
 class EfficientNetB0(Model):
@@ -361,9 +353,7 @@ class EfficientNetB0(Model):
 
     def check(self, shape: Shape) -> None:
         if len(shape) != 3 or shape[0] != 3:
-            raise ValueError(
-                f"needs images with three color channels, not samples of shape {shape}"
-            )
+            raise ValueError(f"needs images with three color channels, not samples of {shape}")
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         return torchvision_model(self.name.replace("-", "_"), classes)

@@ -51,8 +51,9 @@ class ModelResults(Protocol):
 
 
 class EvaluationContext(Protocol):
-    """What a need can measure with: the federation, and results of the global model (before a
-    cohort is chosen) or of local models (after training), one for each of `clients`, in order."""
+    """What a need can measure with: results of the global model (before a cohort is chosen) or of
+    local models (after training), one for each of `clients`, in order. Needs without a `measure`
+    are methods of it."""
 
     @property
     def clients(self) -> np.ndarray:
@@ -62,31 +63,12 @@ class EvaluationContext(Protocol):
     def network(self) -> nn.Module:
         """The module that computes with any of the weights here."""
 
-    def label_counts(self) -> np.ndarray:
-        """The label counts that each client reports (client, class): the truth, noise or lies."""
-
-    def overlap(self) -> np.ndarray:
-        """Whether each client holds samples that others hold too, as 1 or 0 (client)."""
-
-    def samples_per_round(self) -> np.ndarray:
-        """How many different samples each client trains on in a round with all of its work."""
-
-    def duration(self) -> np.ndarray:
-        """The simulated seconds of each client's round, of all of J for needs gathered once."""
-
-    def transfer_times(self) -> np.ndarray:
-        """The simulated seconds in which each client receives or sends the model once, for needs
-        gathered once."""
-
     def global_on_own(self) -> Iterable[ModelResults]:
         """Results of the global model on each client's training samples."""
 
     def global_on_batch(self) -> Iterable[ModelResults]:
         """Results of the global model on a random batch of each client's training samples, as large
         as one of a local step."""
-
-    def training_loss(self) -> np.ndarray:
-        """The mean loss of each client's local steps (client), after training."""
 
     def updates(self) -> Mapping[str, np.ndarray]:
         """Each trainable parameter's change in local training, by name: (client, *parameter)."""
@@ -99,9 +81,6 @@ class EvaluationContext(Protocol):
 
     def local_on_reserved(self) -> Iterable[ModelResults]:
         """Results of each local model on the reserved test samples."""
-
-    def reserved_loss(self) -> np.ndarray:
-        """The losses of `local_on_reserved` (client), which some trainers compute all at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,18 +136,12 @@ class ExpectedDuration(Need):
 
     name, gathered, evaluates = "expected_duration", "once", False
 
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return context.duration()
-
 
 class TransferTime(Need):
     """The server knows each client's link, and so the simulated seconds in which it receives or
     sends the model once; 0 if the run simulates no time."""
 
     name, gathered, evaluates = "transfer_time", "once", False
-
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return context.transfer_times()
 
 
 class CandidateLoss(Need):
@@ -232,9 +205,8 @@ class Update(Need):
     name, gathered, evaluates = "update", "after", False
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
-        count = len(context.clients)
-        parts = [update.reshape(count, -1) for update in context.updates().values()]
-        return np.concatenate(parts, axis=1)
+        updates, count = context.updates().values(), len(context.clients)
+        return np.concatenate([update.reshape(count, -1) for update in updates], axis=1)
 
 
 class BiasUpdate(Need):

@@ -63,8 +63,8 @@ def test_a_run_is_valid(name: str):
         settings |= {"evaluate_local": 3, "evaluate_own": 1}
     task = small_task(**settings)
     rounds, begun = task.procedure.rounds_of(task), task.procedure.begin(task)
-    run = Run(task, rounds, torch.device("cpu"), begun, {}, Path())
-    run.state.sessions.append(describe_session(run.device, task.trainer.name, 0))
+    run = Run(rounds, begun, {}, Path())
+    run.state.sessions.append(describe_session(torch.device("cpu"), task.trainer.name, 0))
     *_, run.state = run.rounds.run(run.state)
     record = run.record()
     assert (record.header["status"] == "diverged") == name.startswith("diverged")

@@ -43,7 +43,7 @@ def run_at(path: Path) -> Run:
     task = task_of()
     begun = task.procedure.begin(task)
     state, cursor = checkpoint.load(path, DIGEST, begun, CPU) or (begun, {})
-    return Run(task, task.procedure.rounds_of(task), CPU, state, cursor, path)
+    return Run(task.procedure.rounds_of(task), state, cursor, path)
 
 
 def test_signals_are_collected_and_the_alarm_ends_with_the_block(handlers: list[object]):

@@ -50,7 +50,9 @@ def clustered_task(**changes: Any) -> Task:
 
 def states(task: Task, procedure: Concat = TWO) -> list[tuple[Weights, RunState]]:
     """The weights and the state after each round."""
-    return [(state.weights, state) for state in procedure.rounds(task, procedure.begin(task))]
+    return [
+        (state.weights, state) for state in procedure.rounds_of(task).run(procedure.begin(task))
+    ]
 
 
 def same(one: Weights, other: Weights) -> bool:
@@ -71,7 +73,7 @@ def test_with_one_cluster_stage_1_is_fedavg_bit_for_bit():
     settings |= {"lr_decay": 0.9, "weight_decay": 0.01}
     ours = states(small_task(**settings), Concat(clusters=1))
     task = small_task(**settings)
-    fedavg = list(task.procedure.rounds(task, task.procedure.begin(task)))
+    fedavg = list(task.procedure.rounds_of(task).run(task.procedure.begin(task)))
     for (weights, _), state in zip(ours[:8], fedavg[:8], strict=True):
         assert same(strip_prefix(weights, prefix_of(0)), state.weights)
     history, other = ours[-1][1].history, fedavg[-1].history
@@ -230,9 +232,9 @@ def test_bytes_by_hand():
 def test_a_resumed_run_keeps_the_clusters_of_its_checkpoint():
     """Another version of k-means may cluster differently."""
     task = clustered_task(selector=PlannedFile(cohorts=((0, 1), (1,), (0, 1))), rounds=3)
-    before = next(TWO.rounds(task, TWO.begin(task)))
+    before = next(TWO.rounds_of(task).run(TWO.begin(task)))
     before.server["cluster"] = 1 - before.server["cluster"].clamp(min=0)
-    after = next(TWO.rounds(task, before))
+    after = next(TWO.rounds_of(task).run(before))
     changed = [
         not same(*(strip_prefix(state.weights, prefix_of(cluster)) for state in (before, after)))
         for cluster in range(2)

@@ -50,7 +50,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[tuple[dict[str, Any], str]]]] = {
             *(DROPOUT, DECAYED),
             ({"clients": 2}, "clients and cohort must be 1"),
             ({"cohort": 2}, "clients and cohort must be 1"),
-            ({"schedule": "plateau", "validation": 0}, "validation must be at least 1"),
+            ({"schedule": "plateau", "validation": 0}, "needs validation samples"),
             ({"objective": FedProx()}, "no use for the objective 'fedprox'"),
             ({"server": Momentum()}, "no use for the server 'momentum'"),
         ],

@@ -21,9 +21,8 @@ from cohort.training.job.train import TRAINERS, choose_trainer
 from cohort.training.objectives import CrossEntropy, FedLC, FedProx, FedRS, Objective
 from cohort.training.servers import SERVERS
 from cohort.training.task import Task
-from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.native import NativeTrainer
-from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.trainers.serial import SerialTrainer, Trainer
 from cohort.training.trainers.stacked import StackedTrainer
 from cohort.training.updates import Updates, Weights
 from tests.gpu.trainers import captured_steps_equal_calls

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from cohort.training.ledger import Cursor
 from cohort.training.objectives import CrossEntropy, FedLC, FedProx, FedRS, Objective
-from cohort.training.trainers.base import Trained
+from cohort.training.trainers.serial import Trained
 from cohort.training.trainers.stacked import Part, Stack, StackedTrainer
 from tests.training.small_task import small_task
 from tests.training.trainers.test_same_steps import network, normalized, photos

@@ -85,8 +85,7 @@ def moments(images: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
 def scale(images: Tensor, centers: Tensor, slopes: Tensor, offsets: Tensor) -> Tensor:
     """Normalize images by channel: (image - center) * slope + offset, with a center, slope and
     offset for each (client, channel)."""
-    factors = centers, slopes, offsets, slopes
-    return _scale_channels(images, images, images, *factors, backward=False)
+    return _scale_channels(images, images, images, centers, slopes, offsets, slopes, backward=False)
 
 
 def normalization_gradients(

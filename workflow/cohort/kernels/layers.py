@@ -150,18 +150,15 @@ class _Layer(_PerClient):
         if not weights[0].is_contiguous():
             weights = weights.contiguous()
         inputs, bias = inputs.contiguous(), None if bias is None else bias.contiguous()
-        outputs, rows, columns = weights.shape[1:4]
-        batch, height, width, channels = inputs.shape[1:]
-        shape = convolution.Shape(
-            batch, height, width, channels, outputs, rows, columns, stride, padding
-        )
-        if channels != weights.shape[-1]:
+        lengths = *inputs.shape[1:], *weights.shape[1:4], stride, padding
+        shape = convolution.Shape(*lengths)
+        if shape.channels != weights.shape[-1]:
             results = _Depthwise.apply(inputs, weights.squeeze(-1), shape)
             return results.movedim(-1, 2), 0
         if precision == EXACT:
             precision = convolution.float32_products(shape)
         results = _Convolution.apply(inputs, weights, bias, shape, precision, rectifies, pools)
-        return results.view(*sizes[:-1], outputs) if is_linear else results.movedim(-1, 2), 0
+        return results.view(*sizes[:-1], shape.outputs) if is_linear else results.movedim(-1, 2), 0
 
 
 class _BatchNormalization(_PerClient):
@@ -173,10 +170,8 @@ class _BatchNormalization(_PerClient):
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         *rows, eps = given
         images = _with_clients(images, in_dims[0], info.batch_size).movedim(2, -1).float()
-        rows = [
-            _with_clients(tensor, dim, info.batch_size).contiguous()
-            for tensor, dim in zip(rows, in_dims[1:-1], strict=True)
-        ]
+        pairs = zip(rows, in_dims[1:-1], strict=True)
+        rows = [_with_clients(*pair, info.batch_size).contiguous() for pair in pairs]
         results, *moments = _Normalization.apply(images.contiguous(), *rows, eps)
         return (results.movedim(-1, 2), *moments), (0, 0, 0)
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from cohort.data import augmentations
-from cohort.native.emitter import ZERO, Emitter, Index, reversed_lanes
+from cohort.native.emitter import ZERO, Arena, Emitter, Index, reversed_lanes
 from cohort.native.layers import Shape
-from cohort.native.target import Arena
 
 BYTES = "i8"  # LLVM's type of stored bytes
 COLORS = 5  # changes of color, at most
@@ -19,7 +19,7 @@ ARRAYS = "memory", "samples", "indices", "rows", "instructions", "factors"
 
 
 @dataclass(frozen=True)
-class AugmentOptions:
+class AugmentPlan:
     """What code that augments must do: the width of the border with which images are padded,
     whether the border reflects the image, and whether colors change."""
 
@@ -27,16 +27,14 @@ class AugmentOptions:
     reflects: bool
     has_colors: bool
 
-    @staticmethod
-    def of(
-        augmentation: augmentations.Augmentation, shape: Shape, lanes: int
-    ) -> "AugmentOptions | None":
+    @classmethod
+    def of(cls, augmentation: augmentations.Augmentation, shape: Shape, lanes: int) -> Self | None:
         """The options for an augmentation of images whose rows fill whole vectors, None without."""
         changes = augmentation.parameters(np.zeros((1, augmentation.numbers)))
         if changes is None or shape[2] < lanes or shape[1] * shape[2] % lanes:
             return None
         has_colors = changes.colors.shape[1] > 0
-        return AugmentOptions(augmentation.border, augmentation.reflects, has_colors)
+        return cls(augmentation.border, augmentation.reflects, has_colors)
 
 
 def to_instructions(
@@ -67,13 +65,7 @@ class AugmentCode:
     the stored numbers, which `factor` scales."""
 
     def __init__(
-        self,
-        emit: Emitter,
-        arena: Arena,
-        augment: AugmentOptions,
-        shape: Shape,
-        kind: str,
-        batch: int,
+        self, emit: Emitter, arena: Arena, augment: AugmentPlan, shape: Shape, kind: str, batch: int
     ):
         self.emit, self.augment, self.shape, self.kind = emit, augment, shape, kind
         channels, height, width = shape
@@ -182,8 +174,7 @@ class AugmentCode:
                 emit_change()
 
     def _emit_pixel_loop(self, change: Callable[[list[str]], list[str]]) -> None:
-        """Emit a loop that replaces vectors of pixels, one value per channel, by those of
-        `change`."""
+        """Emit a loop that replaces vectors of pixels, one for each channel, by their `change`."""
         emit = self.emit
         with emit.loop(self.channel // emit.lanes) as number:
             pointers = [self._pixel_pointer(channel, 0, 0) for channel in range(3)]

@@ -13,18 +13,16 @@ import mmap
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cohort.core import UserError, lazy
-from cohort.core.files import atomic_write, cache_folder, code_hash
+from cohort.core import UserError, files, lazy
+from cohort.native.emitter import CACHE_LINE, Target
 from cohort.native.lanes_program import LanesProgram
 from cohort.native.program import ARRAYS, NUMBERS, PREDICT, TRAIN, CodeRequest
 from cohort.native.single_program import SingleSampleProgram, is_single_sample
-from cohort.native.target import CACHE_LINE, Target
 
 llvm = lazy("llvmlite.binding")
 
@@ -72,23 +70,17 @@ class Batches:
 
 def program_for(request: CodeRequest) -> LanesProgram | SingleSampleProgram:
     """The program that emits the requested code."""
-    if is_single_sample(request):
-        return SingleSampleProgram(request)
-    return LanesProgram(request)
+    return SingleSampleProgram(request) if is_single_sample(request) else LanesProgram(request)
 
 
 @functools.lru_cache(maxsize=32)
 def _compiled(request: CodeRequest) -> tuple[LanesProgram | SingleSampleProgram, Function]:
     """The program for a request and the function compiled from it, made once in a process. The
     cache's key is the request and the generator's own code."""
-    program, key = program_for(request), f"{request}\0{_generator_hash()}"
-    name = PREDICT if request.options is None else TRAIN
-    return program, compile_function(key, program.llvm_ir, name, request.target)
-
-
-@functools.cache
-def _generator_hash() -> str:
-    return code_hash("native/**/*", "data/augmentations.py")
+    generator = files.code_hash("native/**/*", "data/augmentations.py")
+    program, name = program_for(request), PREDICT if request.options is None else TRAIN
+    given = f"{request}\0{generator}", program.llvm_ir, name, request.target
+    return program, compile_function(*given)
 
 
 class Kernel:
@@ -161,9 +153,7 @@ class Kernel:
         by_class = by_class.reshape(len(counts), self.classes, width)
         return by_class.transpose(0, 2, 1)[batches.used]
 
-    def _call(
-        self, inputs: Inputs, batches: Batches, numbers: dict[str, float], part: slice
-    ) -> None:
+    def _call(self, inputs: Inputs, batches: Batches, rates: dict[str, float], part: slice) -> None:
         first, last, _ = part.indices(len(batches.counts))
         if first == last:
             return
@@ -171,8 +161,8 @@ class Kernel:
         of_call |= {"indices": batches.indices, "counts": batches.counts}
         arrays = self.arrays | of_call
         addresses = np.array([arrays[name].ctypes.data for name in ARRAYS], dtype=np.uintp)
-        rates = np.array([numbers.get(name, 0.0) for name in NUMBERS], dtype=np.float64)
-        self._function(addresses.ctypes.data, rates.ctypes.data, first, last)
+        numbers = np.array([rates.get(name, 0.0) for name in NUMBERS], dtype=np.float64)
+        self._function(addresses.ctypes.data, numbers.ctypes.data, first, last)
 
 
 def zeros(count: int, dtype: np.dtype) -> np.ndarray:
@@ -195,8 +185,7 @@ def compile_function(key: str, text: Callable[[], str], name: str, target: Targe
     code = _object_code(key, text, target)
     # LLVM's older linker may place code and constants too far apart, and abort the process
     jit = llvm.create_lljit_compiler(_target_machine(target), use_jit_link=True)
-    builder = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name)
-    library = builder.link(jit, name)
+    library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name).link(jit, name)
     pointer, number = ctypes.c_void_p, ctypes.c_int64
     function = ctypes.CFUNCTYPE(None, pointer, pointer, number, number)(library[name])
     vars(function)["code"] = library, jit  # which live as long as the function
@@ -207,7 +196,7 @@ def _object_code(key: str, text: Callable[[], str], target: Target) -> bytes:
     named = [key, target.cpu, target.features, str(llvm.llvm_version_info)]
     digest = hashlib.sha256("\0".join(named).encode()).hexdigest()
     try:
-        file = cache_folder() / "native" / f"{digest}.o"
+        file = files.cache_folder() / "native" / f"{digest}.o"
     except RuntimeError:  # the user has no home directory
         return _compile(text(), target)
     with contextlib.suppress(OSError):
@@ -219,9 +208,10 @@ def _object_code(key: str, text: Callable[[], str], target: Target) -> bytes:
             return code
     code = _compile(text(), target)
     with contextlib.suppress(OSError, UserError):
-        with atomic_write(file, sync=False) as temporary:
+        with files.atomic_write(file, sync=False) as temporary:
             temporary.write_bytes(hashlib.sha256(code).digest() + code)
-        _forget_oldest(file.parent)
+        for oldest in sorted(file.parent.glob("*.o"), key=os.path.getmtime)[:-CACHED]:
+            oldest.unlink(missing_ok=True)
     return code
 
 
@@ -244,13 +234,3 @@ def _target_machine(target: Target) -> Any:
     return llvm.Target.from_default_triple().create_target_machine(
         target.cpu, target.features, opt=3, reloc="pic", codemodel="small"
     )
-
-
-def _forget_oldest(folder: Path) -> None:
-    """Delete the entries of the cache whose last use is longest ago, down to CACHED."""
-    ages = []
-    for file in folder.glob("*.o"):
-        with contextlib.suppress(OSError):  # another process may have deleted it
-            ages.append((file.stat().st_mtime, file))
-    for _, file in sorted(ages)[: max(0, len(ages) - CACHED)]:
-        file.unlink(missing_ok=True)

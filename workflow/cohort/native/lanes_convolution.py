@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from cohort.native.emitter import ZERO, Index, Ranges, split
 from cohort.native.lanes_layers import ABREAST, LayerCode
 
-FOUR = [(0, 0), (0, 1), (1, 0), (1, 1)]  # pixels that are pooled
+Pixels = Sequence[tuple[int, int]]
+FOUR: Pixels = [(0, 0), (0, 1), (1, 0), (1, 1)]  # that are pooled
 ACROSS = 7  # pixels of a row whose gradients are computed together, at most
 
 
@@ -17,9 +18,8 @@ class ConvolutionCode(LayerCode):
 
     def emit_forward(self) -> None:
         layer = self.layer
-        tiles = [Ranges(0, layer.outputs[2], 1)] if layer.pools else split(layer.sides[1], ABREAST)
         for channels in split(layer.outer, self.layout.target.tile // ABREAST):
-            for columns in tiles:
+            for columns in split(layer.outputs[2], 1 if layer.pools else ABREAST):
                 self._emit_forward_tiles(channels, columns)
 
     def _emit_forward_tiles(self, channels: Ranges, columns: Ranges) -> None:
@@ -45,9 +45,7 @@ class ConvolutionCode(LayerCode):
                 of_pixels = values[number * len(pixels) : (number + 1) * len(pixels)]
                 self._emit_stores(of_pixels, block, emit.add(channel, number), row, column)
 
-    def _emit_taps(
-        self, sums: list[str], source: str, weights: str, pixels: Sequence[tuple[int, int]]
-    ) -> None:
+    def _emit_taps(self, sums: list[str], source: str, weights: str, pixels: Pixels) -> None:
         """Add the products of one input channel to `sums`, of some output channels and pixels."""
         emit, layer = self.emit, self.layer
         per_output = layer.inner * layer.taps
@@ -129,13 +127,11 @@ class ConvolutionCode(LayerCode):
         self.emit_lane_sums(layout.sums, size * per_output, goal)
         self.emit_lane_sums(biases, size, emit.pointer("%gradients", channel, layer.bias))
 
-    def _emit_kernel_lines(
-        self, position: Sequence[Index], rows: int, size: int, lines: int
-    ) -> None:
+    def _emit_kernel_lines(self, place: Sequence[Index], rows: int, size: int, lines: int) -> None:
         """Emit code that adds, over some rows, to the gradients of some lines of the kernel for one
-        input channel and some output channels, which are in registers meanwhile. `position` is the
+        input channel and some output channels, which are in registers meanwhile. `place` is the
         block of samples, the output and the input channel, the line and the chunk of rows."""
-        block, channel, inner, line, chunk = position
+        block, channel, inner, line, chunk = place
         emit, layer, lanes, unpooled = self.emit, self.layer, self.lanes, self.unpooled
         taps, per_output = lines * layer.kernel, layer.inner * layer.taps
         offsets = (inner, layer.taps * lanes), (line, layer.kernel * lanes), self.layout.sums

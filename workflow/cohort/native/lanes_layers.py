@@ -8,10 +8,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cohort.native.emitter import ZERO, Emitter, Index, Ranges, chunks, lane_sums, split, transposed
+from cohort.native import emitter
+from cohort.native.emitter import ZERO, Arena, Emitter, Index, Ranges, Target
 from cohort.native.layers import Layer, Shape
 from cohort.native.spectra import SpectralArrays, is_spectral_faster
-from cohort.native.target import Arena, Target
 
 L1_SHARE = 24 * 1024  # bytes of the first-level cache that a gradient may fill
 ABREAST = 4  # vectors of samples, or pixels, that share each load of a weight
@@ -153,28 +153,25 @@ class LayerCode:
     def emit_lane_sums(self, offset: int, count: int, goal: str) -> None:
         """Emit the lane sums of `count` vectors, from `offset` on, into `goal`."""
         emit, lanes = self.emit, self.lanes
-        for group in chunks(count, lanes):
+        for group in emitter.chunks(count, lanes):
             with emit.loop(group.count) as number:
                 start = offset + group.start * lanes
                 source = emit.pointer("%memory", (number, lanes * lanes), start)
                 vectors = [emit.load(source, row * lanes) for row in range(group.size)]
-                sums = lane_sums(emit, vectors)
+                sums = emitter.lane_sums(emit, vectors)
                 emit.store_first(sums, group.size, goal, (number, lanes), group.start)
 
     def emit_transpose(self, count: int, source: Pointer, blocks: Index) -> None:
         """Emit a transposition of `count` rows (row, block, lane) into scratch memory `transposed`
         (sample, row). Vectors then run along rows, so that sums over samples need no shuffles."""
         emit, lanes, row = self.emit, self.lanes, self._row_length(count)
-        for part in chunks(count, lanes):
+        for part in emitter.chunks(count, lanes):
             with emit.loops(part.count, blocks) as (number, block):
                 first = emit.add(emit.mul(number, lanes), part.start)
-                rows = [
-                    emit.load(source(block, emit.add(first, index))) if index < part.size else ZERO
-                    for index in range(lanes)
-                ]
-                offsets = first, (block, lanes * row), self.layout.transposed
-                goal = emit.pointer("%memory", *offsets)
-                for lane, values in enumerate(transposed(emit, rows)):
+                pointers = (source(block, emit.add(first, index)) for index in range(part.size))
+                rows = [*map(emit.load, pointers), *[ZERO] * (lanes - part.size)]
+                goal = emit.pointer("%memory", first, (block, lanes * row), self.layout.transposed)
+                for lane, values in enumerate(emitter.transposed(emit, rows)):
                     emit.store(values, goal, lane * row)
 
     def emit_transposed_product(
@@ -184,10 +181,10 @@ class LayerCode:
         times each of the `count` rows that were transposed last (sample, row)."""
         emit, lanes = self.emit, self.lanes
         vectors, left = divmod(count, lanes)
-        inner = [(part, lanes) for part in split(vectors, ABREAST)]
+        inner = [(part, lanes) for part in emitter.split(vectors, ABREAST)]
         inner += [(Ranges(vectors, 1, 1), left)] if left else []
         for columns, used in inner:
-            for outer in split(results, self.layout.target.tile // ABREAST):
+            for outer in emitter.split(results, self.layout.target.tile // ABREAST):
                 wide, pairs = columns.size, outer.size * columns.size
                 with emit.loops(columns.count, outer.count) as (tile, part):
                     first = emit.add(emit.mul(part, outer.size), outer.start)
@@ -230,17 +227,17 @@ class Product:
         emit, layout, lanes = self.emit, self.layout, self.layout.lanes
         most = layout.target.tile // layout.abreast
         if strides[0] != 1 or self.results * self.terms * layout.target.size <= L1_SHARE:
-            for part in split(self.results, most):
+            for part in emitter.split(self.results, most):
                 with emit.parts(part) as first:
                     self._emit_tiles(first, part.size, weights, strides, first)
             return
         packed = emit.pointer("%memory", layout.packed)
-        for strips in chunks(self.results, lanes):
+        for strips in emitter.chunks(self.results, lanes):
             with emit.parts(strips) as begin:
                 with emit.loop(self.terms) as term:
                     values = emit.load_anywhere(weights, begin, (term, strides[1]))
                     emit.store(values, packed, (term, lanes))
-                for part in split(strips.size, most):
+                for part in emitter.split(strips.size, most):
                     for offset in part.starts:
                         side_by_side = emit.pointer(packed, offset)
                         first = emit.add(begin, offset)
@@ -287,8 +284,7 @@ class LinearCode(LayerCode):
             self.emit.store(value, self.pointer(self.outputs, block, 0, 0, output))
 
         given = layer.outer, layer.inner, self._features(self.inputs), store, self.broadcast_bias
-        product = Product(self.emit, self.layout, *given)
-        product.emit_code(self.weight_pointer(), (layer.inner, 1))
+        Product(self.emit, self.layout, *given).emit_code(self.weight_pointer(), (layer.inner, 1))
 
     def emit_weight_gradient(self) -> None:
         emit, layer, gradients = self.emit, self.layer, self.layout.gradients[self.number + 1]
@@ -314,8 +310,7 @@ class LinearCode(LayerCode):
             self.store_gradient(value, block, 0, 0, inner)
 
         given = layer.inner, layer.outer, self._features(gradients), store
-        product = Product(self.emit, self.layout, *given)
-        product.emit_code(self.weight_pointer(), (1, layer.inner))
+        Product(self.emit, self.layout, *given).emit_code(self.weight_pointer(), (1, layer.inner))
 
     def _features(self, array: Array) -> Pointer:
         """Pointers to the numbers of this layer's inputs or outputs, in one row over all axes."""

@@ -1,5 +1,4 @@
-"""The code of a network for batches, with samples in the lanes of vectors: fetching a batch, its
-layers, the loss and a step."""
+"""The code of a network for batches, with samples in the lanes of vectors."""
 
 import math
 from collections.abc import Iterator, Sequence

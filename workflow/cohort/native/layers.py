@@ -1,7 +1,7 @@
 """The layers of a network: each with weights, and the pooling and ReLU that follow it."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from torch import nn
@@ -70,7 +70,7 @@ def layers_of(model: nn.Module, shape: Sequence[int]) -> tuple[Layer, ...]:
         raise Unsupported(f"{type(model).__name__}, which is not a sequence of layers")
     layers: list[Layer] = []
     outputs = sample_shape(shape)
-    for module in _modules(model):
+    for _, module in model.named_modules(remove_duplicate=False):
         last = layers[-1] if layers else None
         if isinstance(module, nn.Conv2d | nn.Linear):
             layers.append(_layer(module, outputs, last.end if last else 0))
@@ -79,7 +79,7 @@ def layers_of(model: nn.Module, shape: Sequence[int]) -> tuple[Layer, ...]:
         elif isinstance(module, nn.MaxPool2d) and last and last.is_convolution and not last.pools:
             _check_pooling(module)
             layers[-1] = replace(last, pools=True)
-        elif not isinstance(module, nn.Flatten):
+        elif not isinstance(module, nn.Flatten | nn.Sequential):
             raise Unsupported(type(module).__name__)
         outputs = layers[-1].outputs if layers else outputs
     if not layers or min(min(layer.outputs) for layer in layers) < 1:
@@ -95,11 +95,6 @@ def sample_shape(shape: Sequence[int]) -> Shape:
         return math.prod(shape), 1, 1
     channels, height, width = shape
     return channels, height, width
-
-
-def _modules(model: nn.Module) -> Iterator[nn.Module]:
-    for module in model.children():
-        yield from _modules(module) if isinstance(module, nn.Sequential) else (module,)
 
 
 def _layer(module: nn.Conv2d | nn.Linear, inputs: Shape, weight: int) -> Layer:

@@ -10,15 +10,16 @@ from torch import Tensor, nn
 
 from cohort.data.augmentations import Augmentation
 from cohort.data.samples import Samples
-from cohort.native.augment import BYTES, AugmentOptions, to_instructions
+from cohort.native.augment import BYTES, AugmentPlan, to_instructions
+from cohort.native.emitter import Target, has_fma, host
 from cohort.native.kernel import EVALUATED, Batches, Inputs, Kernel
 from cohort.native.layers import Layer, Unsupported, layers_of, sample_shape
 from cohort.native.program import CodeRequest, StepOptions
-from cohort.native.target import Target, has_fma, host
 
 __all__ = ["NativeNetwork", "Sgd", "Unsupported", "flatten", "predict", "supported_layers"]
 
 SCALARS = {torch.float32: "float", torch.float64: "double"}
+Weights = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -47,16 +48,16 @@ class NativeNetwork:
         self.augmentation, self.augment = augmentation, None
         self.inputs = _inputs(samples, samples.values, self.dtype)
         if augmentation.numbers:  # the code scales before it augments
-            self.augment = AugmentOptions.of(augmentation, self.shape, self.target.lanes)
+            self.augment = AugmentPlan.of(augmentation, self.shape, self.target.lanes)
             self.inputs = _inputs(samples, samples.values, self.dtype, scale=1.0)
         self._kernels: dict[StepOptions, Kernel] = {}
 
     def begin(
         self,
-        weights: Mapping[str, Tensor],
+        weights: Weights,
         sgd: Sgd,
-        anchor: Mapping[str, Tensor],
-        correction: Mapping[str, Tensor] | None = None,
+        anchor: Weights,
+        correction: Weights | None = None,
         logit_scale: Tensor | None = None,
         logit_shift: Tensor | None = None,
     ) -> None:
@@ -121,9 +122,7 @@ class NativeNetwork:
         return self._kernels[options]
 
 
-def predict(
-    model: nn.Module, weights: Mapping[str, Tensor], samples: Samples, indices: Tensor
-) -> Tensor | None:
+def predict(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor) -> Tensor | None:
     """A network's outputs in evaluation (sample, class) for the samples with these indices, with
     these weights; None if there is no native code for the network or the samples."""
     try:
@@ -139,7 +138,7 @@ def predict(
     return torch.from_numpy(kernel.outputs(inputs, indices.numpy()))
 
 
-def flatten(weights: Mapping[str, Tensor], model: nn.Module) -> np.ndarray:
+def flatten(weights: Weights, model: nn.Module) -> np.ndarray:
     """Concatenate the weights of all parameters in the network's order into one array (weight)."""
     return torch.cat([weights[name].reshape(-1) for name, _ in model.named_parameters()]).numpy()
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from cohort.native.augment import AugmentOptions
-from cohort.native.emitter import ZERO, Emitter, Index, Offset
+from cohort.native.augment import AugmentPlan
+from cohort.native.emitter import ZERO, Emitter, Index, Offset, Target
 from cohort.native.layers import Layer, Shape
-from cohort.native.target import Target
 
 ARRAYS = (
     *("memory", "weights", "gradients", "velocity", "anchor", "correction"),
@@ -47,7 +46,7 @@ class CodeRequest:
     target: Target
     kind: str
     options: StepOptions | None
-    augment: AugmentOptions | None = None
+    augment: AugmentPlan | None = None
 
 
 @contextmanager

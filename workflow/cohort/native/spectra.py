@@ -17,9 +17,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cohort.native.emitter import ZERO, Emitter
+from cohort.native.emitter import ZERO, Arena, Emitter
 from cohort.native.layers import Layer
-from cohort.native.target import Arena
 
 ADVANTAGE = 1.5  # how many direct products must be saved for each product of the spectra
 LEAST = 8  # input and output channels, below which transforms are most of the work

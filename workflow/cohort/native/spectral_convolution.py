@@ -90,8 +90,7 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
                     self._emit_product(slot, outputs, inputs, (1, layer.inner))
                     samples = emit.mul("%blocks", self.lanes)
                     gradients, goal = partial(self._at, outputs, slot), self._weight_at(slot)
-                    sums = layer.outer, layer.inner, gradients, samples, goal
-                    self.emit_transposed_product(*sums)
+                    self.emit_transposed_product(layer.outer, layer.inner, gradients, samples, goal)
                 self._invert_weight_columns(columns, column)
                 self._invert_columns(columns, column, inputs, spectra.input_gradient_frequency)
         self._emit_kernel_gradient()
@@ -238,8 +237,7 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
             slots = [emit.load(self._at(maps, n, block, channel)) for n in range(columns.slots)]
             for y, value in self._column_values(columns, slots, from_slots, height).items():
                 for part, number in enumerate(value):
-                    goal = self._row_at(maps, emit.add(first, part), channel, y, block)
-                    emit.store(number, goal)
+                    emit.store(number, self._row_at(maps, emit.add(first, part), channel, y, block))
 
     def _invert_weight_columns(self, columns: Columns, column: Index) -> None:
         emit, first, lanes = self.emit, self._first(columns, column), self.lanes

@@ -1,7 +1,5 @@
-"""Partitions: how samples are dealt to clients. Dealing depends only on the pool of samples, the
-number of clients and a random generator."""
+"""Partitions: how samples are dealt to clients, by the pool, their number and a generator."""
 
-from cohort.partition.scheme import Pool, Scheme
-from cohort.partition.schemes import SCHEMES, parse_partition
+from cohort.partition.schemes import SCHEMES, Pool, Scheme, parse_partition
 
 __all__ = ["SCHEMES", "Pool", "Scheme", "parse_partition"]

@@ -13,9 +13,8 @@ from cohort.core.randomness import generator
 from cohort.data.sampling import draw_share, scaled_count
 from cohort.data.shards import Shards, write
 from cohort.data.store import read_labels
-from cohort.partition import Pool, parse_partition
-from cohort.partition.scheme import Parts, Scheme
-from cohort.settings import PlannedFile, check_digest, read_plan, shard_identity
+from cohort.partition.schemes import Parts, Pool, Rng, Scheme, parse_partition
+from cohort.settings import check_digest, read_plan, shard_identity
 
 RARE = 1e-3  # a class with a smaller share of all samples may be lost, such as a digit in a play
 
@@ -23,12 +22,8 @@ RARE = 1e-3  # a class with a smaller share of all samples may be lost, such as 
 def deal(plan: str | Path, output: str | Path) -> None:
     """Deal the data set that a plan file names, and write the shards to `output`."""
     planned = read_plan(plan)
-    check_digest(planned, _identity)
+    check_digest(planned, lambda own: shard_identity(own.settings, digest_in(own.inputs["data"])))
     write(output, deal_data(planned.settings, planned.inputs["data"]))
-
-
-def _identity(planned: PlannedFile) -> dict[str, Any]:
-    return shard_identity(planned.settings, digest_in(planned.inputs["data"]))
 
 
 def deal_data(settings: Mapping[str, Any], data: str | Path) -> Shards:
@@ -86,9 +81,7 @@ def _overlap_shares(scheme: Scheme, whole: Parts, held: Parts, borrowed: Parts) 
     return np.array([len(extra) / max(len(part), 1) for extra, part in pairs])
 
 
-def _set_aside(
-    samples: np.ndarray, count: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+def _set_aside(samples: np.ndarray, count: int, rng: Rng) -> tuple[np.ndarray, np.ndarray]:
     """Hold out `count` samples at random: return the others in their order, and the held-out."""
     if not count:
         return samples, samples[:0]

@@ -1,4 +1,4 @@
-"""Partition schemes: how samples are dealt to clients."""
+"""Partition schemes, which deal samples to clients."""
 
 import dataclasses
 import functools
@@ -10,9 +10,74 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from cohort.core.components import Catalog, parameter, parse
+from cohort.core.components import Catalog, NameEncoded, parameter, parse
 from cohort.core.errors import UserError
-from cohort.partition.scheme import Parts, Pool, Scheme, group_by_owner
+
+Rng = np.random.Generator
+NO_GROUPS = "it deals samples by their groups (domains, roles), and this data set has none"
+Parts = list[np.ndarray]
+"""For each client, indices of samples."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The samples to deal: their labels and, if the data set has groups (domains, roles), these."""
+
+    labels: np.ndarray
+    groups: np.ndarray | None = None
+
+    def known_groups(self) -> np.ndarray:
+        """The groups of the samples; ValueError if the data set has none."""
+        if self.groups is None:
+            raise ValueError(NO_GROUPS)
+        return self.groups
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scheme(NameEncoded):
+    """A rule that deals samples to clients."""
+
+    exact: ClassVar[bool] = True
+    """Whether each sample goes to exactly one client, neither shared nor left out."""
+
+    needs_groups: ClassVar[bool] = False
+    """Whether it deals samples by their groups, which the data set must then have."""
+
+    def versions(self, holdout: float = 0.0) -> dict[str, int]:
+        """The science versions that shards depend on, if each client holds out this share."""
+        return {f"partition:{self.name}": self.science}
+
+    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
+        """Raise ValueError if the scheme cannot deal so many samples, classes and groups to so many
+        clients. `groups` is None if the data set has none."""
+        if self.needs_groups and groups is None:
+            raise ValueError(NO_GROUPS)
+        if self.exact and clients > samples:
+            raise ValueError(f"{samples} samples cannot be dealt to {clients} clients")
+
+    def scaled(self, share: float) -> Self:
+        """The scheme for a share of the samples: limits that count samples shrink with it."""
+        return self
+
+    def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
+        """Deal the pool to clients: for each client, the indices of its samples."""
+        raise NotImplementedError
+
+    def borrow(self, parts: Parts, rng: Rng) -> tuple[Parts, Parts]:
+        """Split what clients hold after borrowing: the samples that each keeps of its part, and
+        those of others that it holds too. Schemes other than an overlap borrow nothing."""
+        return parts, [np.empty(0, dtype=np.int64) for _ in parts]
+
+    def overlapping_clients(self, clients: int, rng: Rng) -> np.ndarray:
+        """Draw the numbers of the overlapping clients, to which `borrow` with the same generator
+        gives samples of others, perhaps none. Schemes other than an overlap have no such client."""
+        return np.empty(0, dtype=np.int64)
+
+
+def group_by_owner(samples: np.ndarray, owners: np.ndarray, clients: int) -> Parts:
+    """Group samples by the client that owns them, keeping their order."""
+    order = np.argsort(owners, kind="stable")
+    return np.split(samples[order], np.cumsum(np.bincount(owners, minlength=clients))[:-1])
 
 
 class Iid(Scheme):
@@ -20,7 +85,7 @@ class Iid(Scheme):
 
     name: ClassVar[str] = "iid"
 
-    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+    def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         return np.array_split(rng.permutation(len(pool.labels)), clients)
 
 
@@ -34,16 +99,15 @@ class Classes(Scheme):
 
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         super().check(classes, clients, samples)
-        check_holders("class", "classes", classes, clients, self.k, self.block(classes, clients))
+        check_holders("classes", classes, clients, self.k, self.block(classes, clients))
         if clients * self.k > samples:
-            needed = f"hold {self.k} classes each need {clients * self.k} samples at least"
-            raise ValueError(f"{clients} clients that {needed}, and there are {samples}")
+            raise ValueError(f"{clients} clients of {self.k} classes need over {samples} samples")
 
     def block(self, classes: int, clients: int) -> int:
         """The number of a client's classes that are assigned rather than drawn."""
         return 1
 
-    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+    def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         classes = int(pool.labels.max()) + 1
         samples_of = group_by_owner(np.arange(len(pool.labels)), pool.labels, classes)
         holders_of = draw_holders(classes, clients, self.k, self.block(classes, clients), rng)
@@ -54,20 +118,15 @@ class Classes(Scheme):
         return deal_to_holders("class", samples_of, holders_of, clients, split)
 
 
-def check_holders(
-    category: str, plural: str, number: int, clients: int, most: int, block: int
-) -> None:
+def check_holders(plural: str, number: int, clients: int, most: int, block: int) -> None:
     """Raise ValueError if a client cannot hold `most` categories, or blocks leave some unheld."""
     if most > number:
         raise ValueError(f"a client cannot hold {most} {plural} where there are only {number}")
     if clients * block < number:
-        start = f"client i starts from {category} i mod {number}"
-        raise ValueError(f"{clients} clients leave some of the {number} {plural} unheld ({start})")
+        raise ValueError(f"{clients} clients leave some of the {number} {plural} unheld")
 
 
-def draw_holders(
-    categories: int, clients: int, most: int, block: int, rng: np.random.Generator
-) -> list[list[int]]:
+def draw_holders(categories: int, clients: int, most: int, block: int, rng: Rng) -> list[list[int]]:
     """Draw the holders of each category (class or domain). Client i holds `most`: the `block` that
     begins at i * block, modulo their number, and others drawn at random."""
     holders_of: list[list[int]] = [[] for _ in range(categories)]
@@ -79,19 +138,19 @@ def draw_holders(
     return holders_of
 
 
+Split = Callable[[np.ndarray, int], Parts]
+"""Cuts samples into so many parts."""
+
+
 def deal_to_holders(
-    category: str,
-    samples_of: Parts,
-    holders_of: list[list[int]],
-    clients: int,
-    split: Callable[[np.ndarray, int], Parts],
+    category: str, samples_of: Parts, holders_of: list[list[int]], clients: int, split: Split
 ) -> Parts:
     """Give each client its parts of the samples of its categories, cut by `split`."""
     parts: list[Parts] = [[] for _ in range(clients)]
     for number, (samples, holding) in enumerate(zip(samples_of, holders_of, strict=True)):
         if len(samples) < len(holding):
-            lack = f"has {len(samples)} samples for {len(holding)} clients that hold it"
-            raise ValueError(f"{category} {number} {lack}")
+            held = f"{len(samples)} samples for {len(holding)} clients"
+            raise ValueError(f"{category} {number} has {held} that hold it")
         for client, part in zip(holding, split(samples, len(holding)), strict=True):
             parts[client].append(part)
     return [np.concatenate(part) for part in parts]
@@ -107,8 +166,7 @@ class Covering(Classes):
 
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         if clients * self.k < classes:
-            held = f"clients that hold {self.k} each cannot hold all {classes} classes"
-            raise ValueError(f"{clients} {held}")
+            raise ValueError(f"{clients} clients of {self.k} classes cannot hold {classes}")
         super().check(classes, clients, samples)
 
     def block(self, classes: int, clients: int) -> int:
@@ -143,7 +201,7 @@ class Dirichlet(Scheme):
         least = min(self.minimum, max(1, round(self.minimum * share)))
         return dataclasses.replace(self, minimum=least)
 
-    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+    def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         per_class = np.bincount(pool.labels)
         for _ in range(TRIES):
             cuts = self.draw_cuts(per_class, clients, rng)
@@ -151,14 +209,11 @@ class Dirichlet(Scheme):
                 break
         else:
             relaxed = f" or '{dataclasses.replace(self, minimum=1)}'" if self.minimum > 1 else ""
-            draws = f"none of {TRIES:,} draws gave each of {clients} clients at least"
-            advice = f"try fewer clients, a larger alpha{relaxed}"
-            raise ValueError(f"{draws} {self.minimum} samples; {advice}")
+            draws = f"none of {TRIES:,} draws gave each of {clients} clients {self.minimum} samples"
+            raise ValueError(f"{draws}; try fewer clients, a larger alpha{relaxed}")
         return deal_by_counts(pool.labels, np.diff(cuts, axis=1), np.arange(clients), rng)
 
-    def draw_cuts(
-        self, per_class: np.ndarray, clients: int, rng: np.random.Generator
-    ) -> np.ndarray:
+    def draw_cuts(self, per_class: np.ndarray, clients: int, rng: Rng) -> np.ndarray:
         """Draw how to cut the classes: for each (rows), the boundaries between the clients'
         samples, from 0 to the size of the class."""
         mean_size = per_class.sum() / clients
@@ -177,12 +232,9 @@ class Dirichlet(Scheme):
         return cuts
 
 
-def deal_by_counts(
-    labels: np.ndarray, counts: np.ndarray, order: np.ndarray, rng: np.random.Generator
-) -> Parts:
+def deal_by_counts(labels: np.ndarray, counts: np.ndarray, order: np.ndarray, rng: Rng) -> Parts:
     """Give clients, in this `order`, so many samples of each class (class, client), at random."""
-    classes = range(len(counts))
-    samples = [rng.permutation(np.flatnonzero(labels == label)) for label in classes]
+    samples = [rng.permutation(np.flatnonzero(labels == label)) for label in range(len(counts))]
     owners = [np.repeat(order, row) for row in counts]
     return group_by_owner(np.concatenate(samples), np.concatenate(owners), len(order))
 
@@ -203,7 +255,7 @@ class Quantity(PlainDirichlet):
     name: ClassVar[str] = "quantity"
     minimum: int = parameter(10, minimum=1, help="fewest samples of a client")
 
-    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+    def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         return super().deal(Pool(np.zeros_like(pool.labels)), clients, rng)
 
 
@@ -218,17 +270,14 @@ class Domains(Scheme):
 
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         super().check(classes, clients, samples, groups)
-        check_holders("domain", "domains", groups or 0, clients, self.d, 1)
+        check_holders("domains", groups or 0, clients, self.d, 1)
 
-    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+    def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         groups = pool.known_groups()
         domains = int(groups.max()) + 1
         samples_of = group_by_owner(np.arange(len(groups)), groups, domains)
         holders_of = draw_holders(domains, clients, self.d, 1, rng)
-
-        def split(samples: np.ndarray, count: int) -> Parts:
-            return split_evenly(samples, pool, count, rng)
-
+        split = functools.partial(split_evenly, pool, rng)
         return deal_to_holders("domain", samples_of, holders_of, clients, split)
 
 
@@ -244,32 +293,30 @@ class IsolatedDomain(Scheme):
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         super().check(classes, clients, samples, groups)
         if self.domain >= (groups or 0):
-            numbers = f"the {groups} domains are numbered from 0 to {(groups or 0) - 1}"
-            raise ValueError(f"there is no domain {self.domain}: {numbers}")
+            raise ValueError(f"there is no domain {self.domain}: the first of {groups} is number 0")
         if clients < 2:
             raise ValueError("a domain at one client and the others elsewhere need two clients")
 
-    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+    def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         alone = pool.known_groups() == self.domain
         if not alone.any() or (~alone).sum() < clients - 1:
-            others = f"the others {(~alone).sum()} for {clients - 1} clients"
-            raise ValueError(f"domain {self.domain} has {alone.sum()} samples, {others}")
-        rest = split_evenly(np.flatnonzero(~alone), pool, clients - 1, rng)
+            share = f"{alone.sum()} of {len(alone)} samples"
+            raise ValueError(f"domain {self.domain} has {share} for one of {clients} clients")
+        rest = split_evenly(pool, rng, np.flatnonzero(~alone), clients - 1)
         return [np.flatnonzero(alone), *rest]
 
 
 class DirichletDomains(Dirichlet):
-    """`dir` with domains in place of classes: shares of each domain are drawn, whatever the
-    labels."""
+    """`dir` with domains in place of classes: draws shares of each domain, whatever the labels."""
 
     name: ClassVar[str] = "dirdomains"
     needs_groups: ClassVar[bool] = True
 
-    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+    def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         return super().deal(Pool(pool.known_groups()), clients, rng)
 
 
-def split_evenly(samples: np.ndarray, pool: Pool, count: int, rng: np.random.Generator) -> Parts:
+def split_evenly(pool: Pool, rng: Rng, samples: np.ndarray, count: int) -> Parts:
     """Split samples into `count` parts whose sizes differ by at most one, in total and within each
     class of each domain: every part takes each `count`-th sample of the samples sorted by both."""
     shuffled = rng.permutation(samples)
@@ -293,13 +340,12 @@ class Roles(Scheme):
         if self.k > (groups or 0):
             raise ValueError(f"a client cannot hold {self.k} roles where there are only {groups}")
 
-    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+    def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         groups = pool.known_groups()
         sizes = np.bincount(groups)
         roles = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
         if self.k > len(roles):
-            have = f"only {len(roles)} have samples"
-            raise ValueError(f"a client cannot hold {self.k} roles where {have}")
+            raise ValueError(f"a client cannot hold {self.k} roles of {len(roles)} with samples")
         samples = group_by_owner(np.arange(len(groups)), groups, len(sizes))
         held = roles[dealt_roles(len(roles), clients, self.k)]
         return [np.concatenate(list(map(samples.__getitem__, row))) for row in held]
@@ -323,14 +369,12 @@ class EqualSizes(Scheme):
     """Base of schemes whose clients have equal sizes and are served in random order, each from the
     samples that are left."""
 
-    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+    def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         order = rng.permutation(clients)
         counts = self.draw_counts(np.bincount(pool.labels), order, rng)
         return deal_by_counts(pool.labels, counts[order].T, order, rng)
 
-    def draw_counts(
-        self, per_class: np.ndarray, order: np.ndarray, rng: np.random.Generator
-    ) -> np.ndarray:
+    def draw_counts(self, per_class: np.ndarray, order: np.ndarray, rng: Rng) -> np.ndarray:
         """Draw how many samples of each class each client gets (client, class). Clients draw in
         this `order` from `per_class` samples."""
         size, larger = divmod(int(per_class.sum()), len(order))
@@ -341,7 +385,7 @@ class EqualSizes(Scheme):
             left -= counts[client]
         return counts
 
-    def draw_client(self, size: int, left: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def draw_client(self, size: int, left: np.ndarray, rng: Rng) -> np.ndarray:
         """Draw how many of a client's `size` samples are of each class, at most those left."""
         raise NotImplementedError
 
@@ -354,14 +398,13 @@ class DirichletClients(EqualSizes):
     name: ClassVar[str] = "dirclients"
     alpha: float = parameter(exclusiveMinimum=0, help="concentration: small is skewed")
 
-    def draw_client(self, size: int, left: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def draw_client(self, size: int, left: np.ndarray, rng: Rng) -> np.ndarray:
         shares = rng.dirichlet(np.full(len(left), self.alpha))
         counts = np.zeros_like(left)
         while missing := size - counts.sum():
             weights = shares * (counts < left)
             weights = weights if weights.any() else left - counts  # tiny shares are 0 as floats
-            drawn = rng.multinomial(missing, weights / weights.sum())
-            counts = np.minimum(counts + drawn, left)
+            counts = np.minimum(counts + rng.multinomial(missing, weights / weights.sum()), left)
         return counts
 
 
@@ -378,13 +421,11 @@ class Sampled(EqualSizes):
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         super().check(classes, clients, samples)
         if self.low > self.high:
-            order = "the smaller number of classes comes first"
-            raise ValueError(f"{self.low} is more than {self.high}; {order}")
+            raise ValueError(f"{self.low} is more than {self.high}; the smaller number comes first")
         if self.high > classes:
-            few = f"where there are only {classes}"
-            raise ValueError(f"a client cannot draw {self.high} classes {few}")
+            raise ValueError(f"a client cannot draw {self.high} classes of {classes}")
 
-    def draw_client(self, size: int, left: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def draw_client(self, size: int, left: np.ndarray, rng: Rng) -> np.ndarray:
         available = np.flatnonzero(left)
         chosen = rng.permutation(available)[: rng.integers(self.low, self.high, endpoint=True)]
         return _class_counts(size, chosen, left)
@@ -432,27 +473,24 @@ class Overlap(Scheme):
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         self.base.check(classes, clients, samples, groups)
         if not self.base.exact:
-            only = "only a partition that deals each sample once can have an overlap"
-            raise ValueError(f"'{self.base}' already lets clients share samples; {only}")
+            raise ValueError(f"'{self.base}' already lets clients share samples; leave out overlap")
         if len(self.ratios) >= clients:
-            overlapping = f"{len(self.ratios)} overlapping clients of {clients}"
-            raise ValueError(f"{overlapping} leave nobody to borrow from")
+            raise ValueError(f"nobody is left to borrow from: all {clients} clients overlap")
 
     def scaled(self, share: float) -> Self:
         return dataclasses.replace(self, base=self.base.scaled(share))
 
-    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+    def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         return self.base.deal(pool, clients, rng)
 
-    def borrow(self, parts: Parts, rng: np.random.Generator) -> tuple[Parts, Parts]:
+    def borrow(self, parts: Parts, rng: Rng) -> tuple[Parts, Parts]:
         chosen, donors = self._split(len(parts), rng)
         sizes = np.array([len(part) for part in parts])
         kept, borrowed = (list(both) for both in super().borrow(parts, rng))
         for client, ratio in zip(chosen, self.ratios, strict=True):
             amount = round((ratio if self.replace else ratio / (1 - ratio)) * sizes[client])
             if amount > (held := sizes[donors].sum()):
-                wanted = f"a client of {sizes[client]} samples should borrow {amount}"
-                raise ValueError(f"{wanted}, but the others hold {held}")
+                raise ValueError(f"a client should borrow {amount} samples, the others hold {held}")
             donors = rng.permutation(donors)
             lent = share_evenly(amount, sizes[donors])
             pairs = [(parts[donors[index]], lent[index]) for index in np.flatnonzero(lent)]
@@ -462,10 +500,10 @@ class Overlap(Scheme):
                 kept[client] = rng.permutation(parts[client])[amount:]
         return kept, borrowed
 
-    def overlapping_clients(self, clients: int, rng: np.random.Generator) -> np.ndarray:
+    def overlapping_clients(self, clients: int, rng: Rng) -> np.ndarray:
         return self._split(clients, rng)[0]
 
-    def _split(self, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
+    def _split(self, clients: int, rng: Rng) -> list[np.ndarray]:
         """The numbers of the overlapping clients, and those of all others."""
         return np.split(rng.permutation(clients), [len(self.ratios)])
 
@@ -486,23 +524,19 @@ def share_evenly(total: int, available: np.ndarray) -> np.ndarray:
     return gives
 
 
+RATIO = r"0(?:\.[0-9]+)?"
+RATIOS = re.compile(rf"({RATIO}(?:\+{RATIO})*)(?:x([1-9][0-9]{{0,5}}))?(-replace)?")
+
+
 def parse_overlap(base: Scheme, ratios: str) -> Overlap:
     """Build the scheme that `{base}-overlap{ratios}` describes. The ratios are `0.2x2` for two
     clients, or `0.1+0.3` for one client each, either of them optionally followed by `-replace`."""
     text = f"{base}-overlap{ratios}"
-    ratios, replace = ratios.removesuffix("-replace"), ratios.endswith("-replace")
-    try:
-        read = tuple(sorted(map(float, ratios.partition("x")[0].split("+"))))
-        if repeated := re.fullmatch(r"([0-9.]+)x([1-9][0-9]{0,5})", ratios):
-            read *= int(repeated[2])
-        elif "x" in ratios:
-            raise ValueError
-        if not all(0 <= ratio < 1 for ratio in read):
-            raise ValueError
-    except ValueError:
+    if not (match := RATIOS.fullmatch(ratios)):
         form = f"{Overlap.name_pattern()} with ratios from 0 to below 1"
-        raise UserError(f"partition '{text}' is not of the form {form}") from None
-    scheme = Overlap(base=base, ratios=read, replace=replace)
+        raise UserError(f"partition '{text}' is not of the form {form}")
+    values = tuple(sorted(map(float, match[1].split("+")))) * int(match[2] or 1)
+    scheme = Overlap(base=base, ratios=values, replace=bool(match[3]))
     if str(scheme) != text:
         raise UserError(f"partition '{text}' is written '{scheme}'")
     return scheme

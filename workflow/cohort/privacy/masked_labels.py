@@ -2,8 +2,8 @@
 clients hold together, but knows the classes only by random placeholders.
 
 Numbers are encrypted by the homomorphic scheme CKKS of TenSEAL, one number per ciphertext. Clients
-share a key pair, of which the server has only the public half. `Exchange` carries the messages and
-counts their bytes. What each party learns nevertheless is in docs/privacy.md.
+share a key pair, of which the server has only the public half. What each party learns nevertheless
+is in docs/privacy.md.
 """
 
 from __future__ import annotations
@@ -40,11 +40,6 @@ def new_key() -> tenseal.Context:
     key = tenseal.context(kind, DEGREE, coeff_mod_bit_sizes=sizes, n_threads=1)
     key.global_scale = SCALE
     return key
-
-
-def serialize(key: tenseal.Context, secret: bool) -> bytes:
-    """A key as it is sent, with its secret half or without."""
-    return key.serialize(save_secret_key=secret, save_galois_keys=False, save_relin_keys=False)
 
 
 class Client:
@@ -89,61 +84,24 @@ class Client:
 
 
 class Server:
-    """The server of the protocol: keeps a list of encrypted labels without duplicates, and the
-    encrypted counts under each placeholder."""
-
-    def __init__(self, public_key: bytes):
-        self.key = tenseal.context_from(public_key, n_threads=1)
-        self.listed: list[tenseal.CKKSVector] = []
-        self.masks: list[int] = []  # the placeholder of each label of the list
-        self.counts: dict[int, list[bytes]] = {}  # by placeholder
-
-    def add(self, labels: Sequence[bytes]) -> None:
-        """Append encrypted labels to the list, each plus an encrypted zero: SEAL refuses to
-        subtract a ciphertext from itself, because everybody could read the result."""
-        for label in labels:
-            zero = tenseal.ckks_vector(self.key, [0])
-            self.listed.append(tenseal.ckks_vector_from(self.key, label) + zero)
-
-    def differences(self, label: bytes) -> list[bytes]:
-        """Encrypted differences: a label minus each label of the list."""
-        minuend = tenseal.ckks_vector_from(self.key, label)
-        return [(minuend - listed).serialize() for listed in self.listed]
-
-    def draw_placeholders(self) -> None:
-        """Give each label of the list, which is now final, a random placeholder."""
-        self.masks = list(range(len(self.listed)))
-        random.SystemRandom().shuffle(self.masks)
-
-    def take_counts(self, pairs: Sequence[Pair], positions: Sequence[int]) -> list[int]:
-        """Keep a client's encrypted counts under the placeholders of its labels, whose positions in
-        the list it gives; return the placeholders."""
-        masks = [self.masks[position] for position in positions]
-        for mask, (_, count) in zip(masks, pairs, strict=True):
-            self.counts.setdefault(mask, []).append(count)
-        return masks
-
-    def sum(self, counts: Sequence[bytes]) -> bytes:
-        """The encrypted sum of at least one encrypted count."""
-        first, *others = (tenseal.ckks_vector_from(self.key, count) for count in counts)
-        return sum(others, first).serialize()
-
-
-class Exchange:
-    """The protocol of masked labels, step by step: `encrypt`, `list_labels`, `map_labels`, `count`,
-    which leaves the samples of each placeholder in `counts`. Messages are recorded by `sent`, as by
-    Ledger.sent, and `comparisons` of encrypted labels are counted."""
+    """The server of the protocol, which it plays with the clients step by step: `encrypt`,
+    `list_labels`, `map_labels`, and `count`, which leaves the samples of each placeholder in
+    `counts`. Messages are recorded by `sent`, as by Ledger.sent, and `comparisons` of encrypted
+    labels are counted."""
 
     def __init__(self, clients: Sequence[Client], classes: int, sent: Callable[..., None]):
         self.clients, self.classes, self.sent = clients, classes, sent
-        self.pairs: list[list[Pair]] = []
-        self.comparisons, self.counts = 0, dict[int, int]()
         # the paper does not say where keys come from: the first client makes them for all
-        key = clients[0].key
-        sent("keys", len(serialize(key, secret=True)), to="client", copies=len(clients) - 1)
-        public_key = serialize(key, secret=False)
+        key, others = clients[0].key, {"save_galois_keys": False, "save_relin_keys": False}
+        pair, public_key = (key.serialize(save_secret_key=s, **others) for s in (True, False))
+        sent("keys", len(pair), to="client", copies=len(clients) - 1)
         sent("keys", len(public_key), to="server")
-        self.server = Server(public_key)
+        self.key = tenseal.context_from(public_key, n_threads=1)
+        self.pairs: list[list[Pair]] = []
+        self.listed: list[tenseal.CKKSVector] = []  # encrypted labels without duplicates
+        self.masks: list[int] = []  # the placeholder of each listed label
+        self.encrypted: dict[int, list[bytes]] = {}  # counts, by placeholder
+        self.comparisons, self.counts = 0, dict[int, int]()
 
     def encrypt(self) -> None:
         """Let every client send its encrypted labels and counts."""
@@ -153,37 +111,55 @@ class Exchange:
             self.sent("counts", len(count), to="server")
 
     def list_labels(self) -> None:
-        """Make the server's list: all labels of the first client, then of every other client those
-        that differ from all labels before, until the list is complete. Labels of one client differ,
-        so they are not compared with each other."""
+        """List all labels of the first client, then of every other client those that differ from
+        all labels before, until the list is complete. Labels of one client differ, so they are not
+        compared with each other."""
         for client, pairs in zip(self.clients, self.pairs, strict=True):
-            if len(self.server.listed) >= self.classes:
+            if len(self.listed) >= self.classes:
                 break
-            new = [label for label, _ in pairs if client.is_new(self._differences(label))]
+            new = [label for label, _ in pairs if client.is_new(self.differences(label))]
             self.sent("answers", ANSWER, to="server", copies=len(pairs))
-            self.server.add(new)
-        self.server.draw_placeholders()
+            self.add(new)
 
-    def map_labels(self) -> None:
-        """Let clients learn their labels' placeholders, under which the server keeps counts."""
-        for client, pairs in zip(self.clients, self.pairs, strict=True):
-            positions = [client.position(self._differences(label)) for label, _ in pairs]
-            self.sent("answers", INDEX, to="server", copies=len(positions))
-            masks = self.server.take_counts(pairs, positions)
-            self.sent("placeholders", INDEX, to="clients", copies=len(masks))
-            client.placeholders = dict(zip(client.labels, masks, strict=True))
+    def add(self, labels: Sequence[bytes]) -> None:
+        """Append encrypted labels to the list, each plus an encrypted zero: SEAL refuses to
+        subtract a ciphertext from itself, because everybody could read the result."""
+        for label in labels:
+            zero = tenseal.ckks_vector(self.key, [0])
+            self.listed.append(tenseal.ckks_vector_from(self.key, label) + zero)
 
-    def count(self) -> None:
-        """Let the server add the counts of each placeholder and the first client decrypt them."""
-        for mask, counts in sorted(self.server.counts.items()):  # which says nothing of classes
-            total = self.server.sum(counts)
-            self.sent("sums", len(total), to="clients")
-            self.sent("sums", COUNT, to="server")
-            self.counts[mask] = self.clients[0].decrypt(total)
-
-    def _differences(self, label: bytes) -> list[bytes]:
-        differences = self.server.differences(label)
+    def differences(self, label: bytes) -> list[bytes]:
+        """Send encrypted differences: a label minus each label of the list."""
+        minuend = tenseal.ckks_vector_from(self.key, label)
+        differences = [(minuend - listed).serialize() for listed in self.listed]
         self.comparisons += len(differences)
         for ciphertext in differences:
             self.sent("differences", len(ciphertext), to="clients")
         return differences
+
+    def map_labels(self) -> None:
+        """Let clients learn the placeholders of their labels: random numbers, under which their
+        encrypted counts are added up from now on."""
+        self.masks = list(range(len(self.listed)))
+        random.SystemRandom().shuffle(self.masks)
+        for client, pairs in zip(self.clients, self.pairs, strict=True):
+            positions = [client.position(self.differences(label)) for label, _ in pairs]
+            self.sent("answers", INDEX, to="server", copies=len(positions))
+            masks = [self.masks[position] for position in positions]
+            for mask, (_, count) in zip(masks, pairs, strict=True):
+                self.encrypted.setdefault(mask, []).append(count)
+            self.sent("placeholders", INDEX, to="clients", copies=len(masks))
+            client.placeholders = dict(zip(client.labels, masks, strict=True))
+
+    def count(self) -> None:
+        """Add up the counts of each placeholder and let the first client decrypt the sums."""
+        for mask, counts in sorted(self.encrypted.items()):  # which says nothing of classes
+            total = self.sum(counts)
+            self.sent("sums", len(total), to="clients")
+            self.sent("sums", COUNT, to="server")
+            self.counts[mask] = self.clients[0].decrypt(total)
+
+    def sum(self, counts: Sequence[bytes]) -> bytes:
+        """The encrypted sum of at least one encrypted count."""
+        first, *others = (tenseal.ckks_vector_from(self.key, count) for count in counts)
+        return sum(others, first).serialize()

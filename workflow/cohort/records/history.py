@@ -8,8 +8,8 @@ from typing import Self
 import numpy as np
 
 Series = dict[str, list[tuple[int, float]]]
-WAYS = ("server", "clients", "client")
-"""The recipients of messages: the server, clients (from the server), a client (from a client)."""
+WAYS = {"server": "bytes_up", "clients": "bytes_down", "client": "bytes_between"}
+"""The cost of messages by recipient: server, clients (of the server), a client (of a client)."""
 PROFILE = ("round", "client", "step", "loss", "accuracy", "seconds")
 """The columns of `History.profile`."""
 NOBODY = -1  # pads the cohorts of rounds that chose fewer clients than others

@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 
 from cohort.core.components import SHARE, parameter
-from cohort.privacy import LabelReport
-from cohort.selection.selector import Allocating, Filtering, Reports, Rng, Selector, State, View
+from cohort.selection import selector as abilities
+from cohort.selection.selector import Clients, Reports, Rng, Selector, State, View
 from cohort.selection.simple import Random, draw_without_replacement
 
 # Ties are common, and rounding would break them: entropies this close are equal, and the lowest
@@ -25,21 +25,17 @@ class Entropy(Selector):
 
     Recently chosen clients are excluded while they are in a first-in-first-out buffer. Algorithm 1
     of the FedEntOpt paper evicts inside the client loop; evicting at the end of the round is what
-    reproduces its Table VI. Clients may add Laplace noise to the counts that they upload once, and
-    some may misreport them, a limitation that the paper names.
+    reproduces its Table VI. With `epsilon` above 0 every client adds Laplace noise of scale 1 /
+    epsilon to the counts that it uploads once: one sample more or less changes the probability of
+    any report by at most a factor of exp(epsilon). Who knows the run's seed can remove it. A share
+    of `liars` claims to hold equally many of every class, a limitation that the paper names.
     """
 
     name = "entropy"
     needs = frozenset({"label_counts"})
-    buffer: float = parameter(
-        0.5, minimum=0, exclusiveMaximum=1, help="capacity of the buffer, as a share of all clients"
-    )
-    evict: Literal["round", "pick"] = parameter(
-        "round", help="when the buffer evicts: after the round, or each pick, as in Algorithm 1"
-    )
-    epsilon: float = parameter(
-        0.0, minimum=0, help="differential privacy of counts; smaller is noisier, 0 adds no noise"
-    )
+    buffer: float = parameter(0.5, minimum=0, exclusiveMaximum=1, help="as a share of all clients")
+    evict: Literal["round", "pick"] = parameter("round", help="after a round or pick (Algorithm 1)")
+    epsilon: float = parameter(0.0, minimum=0, help="differential privacy of counts, 0: no noise")
     liars: float = parameter(0.0, **SHARE, help="share of clients that report uniform labels")
 
     def check(self, clients: int, cohort: int) -> None:
@@ -47,14 +43,20 @@ class Entropy(Selector):
             buffer = f"a buffer of {self.buffer:g} of {clients} clients"
             raise ValueError(f"{buffer} leaves fewer than the {cohort} of a cohort")
 
-    @property
-    def label_report(self) -> LabelReport:
-        return LabelReport(epsilon=self.epsilon, liars=self.liars)
+    def reported_counts(self, label_counts: np.ndarray, rng: Rng) -> np.ndarray:
+        reported = label_counts
+        if self.liars:
+            clients, reported = len(label_counts), label_counts.astype(np.float64)
+            lying = rng.choice(clients, round(self.liars * clients), replace=False)
+            reported[lying] = reported[lying].mean(axis=1, keepdims=True)
+        if self.epsilon:
+            reported = reported + rng.laplace(scale=1 / self.epsilon, size=reported.shape)
+        return reported
 
     def begin(self, view: View, rng: Rng) -> State:
         return {"buffer": np.empty(0, dtype=np.int64)}
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         assert view.label_counts is not None
         counts = view.label_counts
         pool = without_resting(candidates, state["buffer"], view.cohort)
@@ -75,7 +77,7 @@ class Entropy(Selector):
             pooled = pooled + counts[best]
         return np.array(cohort)
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         return state | {"buffer": self._next_buffer(state["buffer"], cohort, view)}
 
     def _next_buffer(self, buffer: np.ndarray, chosen: np.ndarray, view: View) -> np.ndarray:
@@ -84,7 +86,7 @@ class Entropy(Selector):
         return queue[len(queue) - min(round(self.buffer * view.clients), len(queue)) :]
 
 
-def without_resting(candidates: np.ndarray, buffer: np.ndarray, least: int) -> np.ndarray:
+def without_resting(candidates: Clients, buffer: np.ndarray, least: int) -> np.ndarray:
     """The candidates that are not in the buffer, in ascending order. Where so many are absent that
     these are fewer than `least`, those that entered it first are back."""
     resting = buffer[np.isin(buffer, candidates)]
@@ -106,7 +108,7 @@ def entropy_bits(counts: np.ndarray, added: np.ndarray | float = 0.0) -> np.ndar
     return entropies.reshape(counts.shape[:-1])
 
 
-class Reselect(Random, Filtering):
+class Reselect(Random, abilities.Filtering):
     """Draws a uniform cohort and filters its updates by soft labels: each client sends the mean
     softmax output of its local model on its own samples.
 
@@ -133,7 +135,7 @@ class Reselect(Random, Filtering):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KL(Selector, Allocating):
+class KL(Selector, abilities.Allocating):
     """Adds clients from the largest to the smallest, until the cohort is full or the pooled labels'
     Kullback-Leibler divergence from uniform is below theta.
 
@@ -148,19 +150,17 @@ class KL(Selector, Allocating):
 
     name = "kl"
     needs = frozenset({"label_counts"})
-    theta: float = parameter(
-        0.01, minimum=0, help="divergence in nats below which the pooled labels count as uniform"
-    )
+    theta: float = parameter(0.01, minimum=0, help="divergence in nats that counts as uniform")
     redraw: bool = parameter(True, help="draw a client's samples in every round, or only once")
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         return np.array(list(self._add_clients(candidates, view)))
 
-    def quotas(self, cohort: np.ndarray, view: View) -> np.ndarray:
+    def quotas(self, cohort: Clients, view: View) -> np.ndarray:
         """How many samples of each class each client trains on (client, class)."""
         return np.array(list(self._add_clients(np.sort(cohort), view).values()))
 
-    def _add_clients(self, candidates: np.ndarray, view: View) -> dict[int, np.ndarray]:
+    def _add_clients(self, candidates: Clients, view: View) -> dict[int, np.ndarray]:
         """Add clients until the labels are even; return the class counts of each in this order."""
         assert view.label_counts is not None
         counts = view.label_counts
@@ -200,14 +200,12 @@ class FedCbs(Selector):
 
     name = "fed-cbs"
     needs = frozenset({"label_counts"})
-    exploration: float = parameter(
-        10.0, minimum=0, help="lambda: weight of the bonus of rarely chosen clients"
-    )
+    exploration: float = parameter(10.0, minimum=0, help="lambda: bonus of rarely chosen clients")
 
     def begin(self, view: View, rng: Rng) -> State:
         return {"round": np.ones(1, dtype=int), "count": np.ones(view.clients, dtype=int)}
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         assert view.label_counts is not None
         counts = view.label_counts[candidates].astype(np.float64)
         held, left = np.zeros(counts.shape[1]), np.arange(len(candidates))
@@ -221,12 +219,12 @@ class FedCbs(Selector):
             held, left = held + counts[left[drawn]], np.delete(left, drawn)
         return np.array(cohort)
 
-    def bonus(self, state: State, candidates: np.ndarray) -> np.ndarray:
+    def bonus(self, state: State, candidates: Clients) -> np.ndarray:
         """The exploration bonus in each candidate's weight to be the first client drawn."""
         twice_chosen = 2 * state["count"][candidates]
         return self.exploration * np.sqrt(3 * np.log(state["round"]) / twice_chosen)
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         count = state["count"].copy()
         count[cohort] += 1
         return {"round": state["round"] + 1, "count": count}

@@ -1,5 +1,4 @@
-"""Selectors that know how long clients take: Oort (Lai et al., OSDI 2021), as its paper and as
-FedScale's code has it, and TiFL."""
+"""Selectors that know how long clients take: Oort, by paper and by FedScale's code, and TiFL."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import SHARE, parameter
-from cohort.selection.selector import Reports, Rng, Selector, Skipping, State, View
+from cohort.selection.selector import Clients, Reports, Rng, Selector, Skipping, State, View
 from cohort.selection.simple import draw_without_replacement, leave_out_empty
 
 CLIP = 0.95  # the quantile of utilities that none exceeds
@@ -29,16 +28,12 @@ class Oort(Selector):
 
     name = "oort"
     needs = frozenset({"loss_norm", "duration", "expected_duration"})
-    exploration: float = parameter(
-        0.9, minimum=0, maximum=1, help="epsilon: share of the cohort that is unexplored at first"
-    )
+    exploration: float = parameter(0.9, minimum=0, maximum=1, help="epsilon: explored at first")
     decay: float = parameter(0.98, exclusiveMinimum=0, maximum=1, help="of exploration, each round")
     least: float = parameter(0.2, minimum=0, maximum=1, help="the least exploration")
     cutoff: float = parameter(0.95, **SHARE, help="c: share of the last utility that admits")
     penalty: float = parameter(2.0, minimum=0, help="alpha: exponent for slow clients")
-    percentile: float = parameter(
-        10.0, minimum=0, maximum=100, help="percentile of the preferred duration, at first"
-    )
+    percentile: float = parameter(10.0, minimum=0, maximum=100, help="preferred duration, at first")
     pace: float = parameter(5.0, minimum=0, help="by how many points the pacer raises it")
     window: int = parameter(20, minimum=1, help="W: rounds that the pacer looks back")
 
@@ -52,7 +47,7 @@ class Oort(Selector):
             "gained": np.zeros(0),
         }
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         candidates = leave_out_empty(candidates, view)
         is_explored = ~np.isnan(state["utility"][candidates])
         explored, unexplored = candidates[is_explored], candidates[~is_explored]
@@ -96,7 +91,7 @@ class Oort(Selector):
         """The preferred duration of a round in simulated seconds."""
         return float(np.percentile(state["duration"], min(state["percentile"][0], 100)))
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         utility = view.sizes[cohort] * reports["loss_norm"]
         gained = utility[~np.isnan(utility)].sum()
         after = self.learn(state, cohort, utility, reports, gained)
@@ -104,7 +99,7 @@ class Oort(Selector):
         return after
 
     def learn(
-        self, state: State, cohort: np.ndarray, utility: np.ndarray, reports: Reports, gained: float
+        self, state: State, cohort: Clients, utility: np.ndarray, reports: Reports, gained: float
     ) -> State:
         """The state after a round in which each client of the cohort had a utility, NaN if it did
         not answer, and a duration. The pacer is told how much utility the round `gained`."""
@@ -156,12 +151,8 @@ class OortFedScale(Oort):
     least: float = parameter(0.3, minimum=0, maximum=1, help="the least exploration")
     cutoff: float = parameter(0.05, **SHARE, help="share of the next best utility that admits")
     clip: float = parameter(0.9, **SHARE, help="the quantile of utilities that none exceeds")
-    sample_window: float = parameter(
-        5.0, minimum=1, help="unexplored clients to draw from, as a multiple of those drawn"
-    )
-    percentile: float = parameter(
-        30.0, minimum=0, maximum=100, help="percentile of the preferred duration, at first"
-    )
+    sample_window: float = parameter(5.0, minimum=1, help="unexplored candidates for each drawn")
+    percentile: float = parameter(30.0, minimum=0, maximum=100, help="preferred duration, at first")
 
     def begin(self, view: View, rng: Rng) -> State:
         return super().begin(view, rng) | {
@@ -169,7 +160,7 @@ class OortFedScale(Oort):
             "newcomers": np.zeros(view.clients, dtype=bool),
         }
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         round, holders = state["round"][0], candidates[state["samples"][candidates] > 0]
         candidates = holders if len(holders) else candidates
         if round == 1 or view.cohort >= len(candidates):
@@ -211,7 +202,7 @@ class OortFedScale(Oort):
         index = min(int(len(durations) * percentile / 100), len(durations) - 1)
         return float(durations[index]) if percentile < 100 else float("inf")
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         utility = state["samples"][cohort] * reports["last_batch_loss_norm"]
         exploited = utility[~is_new(state)[cohort] & ~np.isnan(utility)]
         gained = exploited.sum() / (len(exploited) + 1e-4)
@@ -256,9 +247,7 @@ class Tifl(Selector, Skipping):
     needs: ClassVar[frozenset[str]] = frozenset({"expected_duration", "candidate_accuracy"})
     tiers: int = parameter(5, minimum=1, help="number of tiers")
     interval: int = parameter(10, minimum=1, help="I: rounds between evaluations of the tiers")
-    credits: float = parameter(
-        1.0, minimum=1, help="cohorts that a tier can supply, in multiples of its share of rounds"
-    )
+    credits: float = parameter(1.0, minimum=1, help="cohorts of a tier, in multiples of its share")
 
     def begin(self, view: View, rng: Rng) -> State:
         durations, order = view.reports["expected_duration"], rng.permutation(view.clients)
@@ -279,7 +268,7 @@ class Tifl(Selector, Skipping):
     def asks(self, state: State, view: View) -> bool:
         return bool(state["round"][0] % self.interval == 0)
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         state = self._evaluated(state, view)
         tier = state["tier"][candidates]
         is_there = np.bincount(tier, minlength=self.tiers) > 0
@@ -288,7 +277,7 @@ class Tifl(Selector, Skipping):
         members = candidates[tier == rng.choice(self.tiers, p=odds / odds.sum())]
         return rng.choice(members, min(view.cohort, len(members)), replace=False)
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         after = {name: array.copy() for name, array in self._evaluated(state, view).items()}
         after["last"] = state["tier"][cohort[:1]]
         after["credits"][after["last"]] -= 1

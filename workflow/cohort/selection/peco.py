@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.selection.selector import Reports, Rng, Selector, State, View, Weighing
+from cohort.selection.selector import Clients, Reports, Rng, Selector, State, View, Weighing
 
 CACHED = np.float32  # the precision of cached predictions: what networks usually compute in
 BYTES_AT_WORK = 40  # per prediction: reports, the old and the new cache, unit rows
@@ -32,14 +32,10 @@ class Peco(Selector, Weighing):
     name = "peco"
     needs = frozenset({"reserved_predictions", "reserved_correct"})
     tau: float = parameter(5.0, minimum=0, help="exponent of scores: higher favors similar clients")
-    gamma: float = parameter(
-        0.5, exclusiveMinimum=0, maximum=1, help="factor of similarity for each model that is wrong"
-    )
+    gamma: float = parameter(0.5, exclusiveMinimum=0, maximum=1, help="factor of each wrong model")
     window: int = parameter(10, minimum=1, help="rounds over which probabilities are averaged")
     unseen: Literal["mean", "highest", "never", "first"] = parameter(
-        "mean",
-        help="the score of a client that was never evaluated: the mean of the others', their "
-        "highest, or 0, so that it is never drawn; or such clients are drawn before all others",
+        "mean", help="score of who was never evaluated: that of others, 0, or drawn before others"
     )
 
     def memory(self, reserved: int, classes: int, clients: int) -> int:
@@ -53,7 +49,7 @@ class Peco(Selector, Weighing):
             "recent": np.empty((0, view.clients)),
         }
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         rest, weights = candidates, self.probabilities(state, candidates, view)
         cohort: list[int] = []
         while len(cohort) < view.cohort:
@@ -62,7 +58,7 @@ class Peco(Selector, Weighing):
             rest, weights = np.delete(rest, index), np.delete(weights, index)
         return np.array(cohort)
 
-    def probabilities(self, state: State, candidates: np.ndarray, view: View) -> np.ndarray:
+    def probabilities(self, state: State, candidates: Clients, view: View) -> np.ndarray:
         recent = state["recent"]
         mean = recent.mean(axis=0) if len(recent) else np.ones(view.clients)
         weights = np.where(view.sizes > 0, mean, 0)[candidates]
@@ -71,12 +67,12 @@ class Peco(Selector, Weighing):
             weights = np.sign(awaited) if awaited.any() else weights
         return to_probabilities(weights)
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         cached = self._with_predictions(state, cohort, reports)
         recent = np.vstack([state["recent"], self.round_probabilities(self.scores(cached))])
         return cached | {"recent": recent[-self.window :]}
 
-    def _with_predictions(self, state: State, cohort: np.ndarray, reports: Reports) -> State:
+    def _with_predictions(self, state: State, cohort: Clients, reports: Reports) -> State:
         """The state with the newest predictions of the clients that answered."""
         predictions, correct = reports["reserved_predictions"], reports["reserved_correct"]
         answered = ~np.isnan(predictions).any(axis=(1, 2))

@@ -6,12 +6,25 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import SHARE, parameter
-from cohort.selection.selector import Probing, Reports, Rng, Screening, Selector, State, View
+from cohort.selection import selector as abilities
+from cohort.selection.selector import Clients, Reports, Rng, Selector, State, View
 from cohort.selection.simple import HighestTrainingLoss, draw_without_replacement, top_clients
 
 
+class RandomPool(abilities.Screening):
+    """Draws the pool uniformly: `pool` times as many clients as the cohort has, or all."""
+
+    pool: float
+
+    def pool_size(self, clients: int, cohort: int) -> int:
+        return min(round(self.pool * cohort), clients)
+
+    def draw_pool(self, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
+        return rng.choice(candidates, self.pool_size(len(candidates), view.cohort), replace=False)
+
+
 @dataclass(frozen=True, kw_only=True)
-class PowD(Selector, Screening):
+class PowD(Selector, RandomPool):
     """Draws d clients with probabilities proportional to their numbers of samples, has each of them
     evaluate the global model on its own samples, and chooses those with the highest loss, ties at
     random (section 4). A pool of the cohort's size is a random choice, one of all most biased."""
@@ -20,19 +33,16 @@ class PowD(Selector, Screening):
     needs = frozenset({"candidate_loss"})
     pool: float = parameter(2.0, minimum=1, help="d: clients drawn, as a multiple of the cohort")
 
-    def pool_size(self, clients: int, cohort: int) -> int:
-        return min(round(self.pool * cohort), clients)
-
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def draw_pool(self, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         size = self.pool_size(len(candidates), view.cohort)
         return candidates[draw_by_size(candidates, view, size, rng)]
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         (need,) = self.needs
         return top_clients(view.reports[need][candidates], candidates, view.cohort, rng)
 
 
-def draw_by_size(candidates: np.ndarray, view: View, count: int, rng: Rng) -> np.ndarray:
+def draw_by_size(candidates: Clients, view: View, count: int, rng: Rng) -> np.ndarray:
     """Draw the positions of `count` candidates, in proportion to their numbers of samples. Those
     without samples are drawn last, and only if the cohort would be too small without them."""
     sizes = view.sizes[candidates]
@@ -58,22 +68,10 @@ class RpowD(HighestTrainingLoss):
     name: ClassVar[str] = "rpow-d"
     pool: float = parameter(2.0, minimum=1, help="d: clients drawn, as a multiple of the cohort")
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         size = min(round(self.pool * view.cohort), len(candidates))
         pool = candidates[draw_by_size(candidates, view, size, rng)]
         return top_clients(state["loss"][pool], pool, view.cohort, rng)
-
-
-class RandomPool(Screening):
-    """Draws the pool uniformly: `pool` times as many clients as the cohort has, or all."""
-
-    pool: float
-
-    def pool_size(self, clients: int, cohort: int) -> int:
-        return min(round(self.pool * cohort), clients)
-
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
-        return rng.choice(candidates, self.pool_size(len(candidates), view.cohort), replace=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +89,7 @@ class FedCs(Selector, RandomPool):
     pool: float = parameter(2.0, minimum=1, help="clients asked, in multiples of the cohort")
     deadline: float = parameter(180.0, exclusiveMinimum=0, help="T_round, in simulated seconds")
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         transfer = view.reports["transfer_time"]
         training = view.reports["expected_duration"] - 2 * transfer
         chosen: list[int] = []
@@ -113,7 +111,7 @@ NEVER = -999_999  # the last round of a client that was never chosen
 
 
 @dataclass(frozen=True, kw_only=True)
-class Probe(Selector, RandomPool, Probing):
+class Probe(Selector, RandomPool, abilities.Probing):
     """Has a random pool of clients train on a few batches, then chooses the cohort by score.
 
     A client's score weighs the norm of its probe update against fairness: how rarely, and how long
@@ -128,18 +126,14 @@ class Probe(Selector, RandomPool, Probing):
     beta: float = parameter(0.3, minimum=0, maximum=1, help="weight of fairness against movement")
     epsilon: float = parameter(0.05, minimum=0, maximum=1, help="share of the cohort that explores")
     temperature: float = parameter(0.7, exclusiveMinimum=0, help="higher explores more uniformly")
-    patience: float = parameter(
-        0.25, exclusiveMinimum=0, help="share of rounds after which an unchosen client is overdue"
-    )
-    rarity: float = parameter(
-        0.6, **SHARE, help="in fairness, weight of how rarely against how long ago one was chosen"
-    )
+    patience: float = parameter(0.25, exclusiveMinimum=0, help="share of rounds before one is due")
+    rarity: float = parameter(0.6, **SHARE, help="weight of how rarely one was chosen in fairness")
 
     def begin(self, view: View, rng: Rng) -> State:
         count, last = np.zeros(view.clients, dtype=int), np.full(view.clients, NEVER)
         return {"count": count, "last": last, "round": np.zeros(1, dtype=int)}
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         pool, norms = candidates, view.reports["probe_norm"][candidates]
         gap = state["round"] + 1 - state["last"][pool]
         score = self.scores(norms, state["count"][pool], gap, rng)
@@ -164,7 +158,7 @@ class Probe(Selector, RandomPool, Probing):
         score = (1 - self.beta) * scale_to_unit(norms) + self.beta * fairness
         return score if score.any() else 1e-6 * rng.random(len(score))
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         count, last, this_round = state["count"].copy(), state["last"].copy(), state["round"] + 1
         count[cohort] += 1
         last[cohort] = this_round

@@ -1,5 +1,4 @@
-"""Unbiased sampling: selectors whose weights make a round, in expectation, one of all clients that
-they draw from, averaged by size."""
+"""Unbiased sampling: weights make a round, in expectation, one of all clients, averaged by size."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,13 +8,13 @@ import numpy as np
 from cohort.core.components import parameter
 from cohort.core.lazy import lazy
 from cohort.selection.pools import RandomPool
-from cohort.selection.selector import Probing, Rng, Selector, State, UpdateWeighing, View
+from cohort.selection.selector import Clients, Probing, Rng, Selector, State, UpdateWeighing, View
 from cohort.selection.updates import LastUpdates, angles
 
 scipy = lazy("scipy")
 
 
-def sizes_of(candidates: np.ndarray, view: View) -> np.ndarray:
+def sizes_of(candidates: Clients, view: View) -> np.ndarray:
     """The whole number of samples of each candidate; 1 for each if nobody has any."""
     sizes: np.ndarray = view.sizes[candidates].astype(np.int64)
     return sizes if sizes.any() else np.ones_like(sizes)
@@ -27,18 +26,16 @@ class BySize(Selector, UpdateWeighing):
 
     name: ClassVar[str] = "by-size"
 
-    def urns(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def urns(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         """How often each candidate is in the urn of each draw (draw, candidate). Every urn holds as
         much as all candidates have samples."""
         return np.tile(sizes_of(candidates, view), (view.cohort, 1))
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         urns = self.urns(state, candidates, view, rng)
         return np.array([rng.choice(candidates, p=urn / urn.sum()) for urn in urns])
 
-    def weights(
-        self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
-    ) -> np.ndarray:
+    def weights(self, state: State, candidates: Clients, cohort: Clients, view: View) -> np.ndarray:
         return np.full(len(cohort), 1 / len(cohort))
 
 
@@ -57,7 +54,7 @@ class ClusteredBySize(BySize):
 
     name: ClassVar[str] = "clustered-sizes"
 
-    def urns(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def urns(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         sizes = sizes_of(candidates, view)
         order, urns = np.argsort(-sizes, kind="stable"), np.zeros((view.cohort, len(sizes)), int)
         urns[:, order] = pour(view.cohort * sizes[order], np.full(view.cohort, sizes.sum()))
@@ -78,7 +75,7 @@ class ClusteredByUpdates(BySize, LastUpdates):
     need: ClassVar[str] = "update"
     needs: ClassVar[frozenset[str]] = frozenset({need})
 
-    def urns(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def urns(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         sizes = sizes_of(candidates, view)
         capacity = sizes.sum()
         full, rest = np.divmod(view.cohort * sizes, capacity)
@@ -124,20 +121,18 @@ class OptimalSampling(Selector, RandomPool, Probing, UpdateWeighing):
     pool: float = parameter(32 / 3, minimum=1, help="clients that train, in multiples of a cohort")
     batches = 1_000_000  # of the probe: all of J, or of its first epoch
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         order = rng.permutation(len(candidates))
         marks = self.chances(candidates, view)[order].cumsum().round(9) + rng.random()
         return candidates[order[np.diff(np.floor(marks), prepend=0) > 0]]
 
-    def weights(
-        self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
-    ) -> np.ndarray:
+    def weights(self, state: State, candidates: Clients, cohort: Clients, view: View) -> np.ndarray:
         sizes, chances = sizes_of(candidates, view), self.chances(candidates, view)
         rows = [int(np.flatnonzero(candidates == client)[0]) for client in cohort]
         weights: np.ndarray = sizes[rows] / sizes.sum() / chances[rows]
         return weights
 
-    def chances(self, candidates: np.ndarray, view: View) -> np.ndarray:
+    def chances(self, candidates: Clients, view: View) -> np.ndarray:
         """The probability of each candidate to be drawn. They add up to the size of the cohort, or
         to the number of updates that are not zero if these are fewer; if all are, sizes count."""
         sizes = sizes_of(candidates, view)

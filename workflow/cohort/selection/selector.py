@@ -12,12 +12,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.core.components import Component
-from cohort.core.metric import Metric
-from cohort.privacy import LabelReport
+from cohort.core import components, metric
 
+Clients = np.ndarray
+"""Numbers of clients."""
 State = dict[str, np.ndarray]
 Reports = Mapping[str, np.ndarray]
+Metrics = dict[str, float]
 Rng = np.random.Generator
 
 
@@ -40,7 +41,7 @@ class View:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selector(Component):
+class Selector(components.Component):
     """Chooses the cohort of each round.
 
     `needs` names the information it requires, as entries of `cohort.needs.NEEDS`. `metrics`
@@ -48,12 +49,12 @@ class Selector(Component):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()
-    metrics: ClassVar[Mapping[str, Metric]] = {}
+    metrics: ClassVar[Mapping[str, metric.Metric]] = {}
 
-    @property
-    def label_report(self) -> LabelReport:
-        """The way in which clients report their label counts, if the selector needs them."""
-        return LabelReport()
+    def reported_counts(self, label_counts: np.ndarray, rng: Rng) -> np.ndarray:
+        """The label counts that clients report (client, class), if the selector needs them, given
+        the true ones: the truth, unless it protects or disturbs them."""
+        return label_counts
 
     def check(self, clients: int, cohort: int) -> None:
         """Raise ValueError if the selector cannot choose `cohort` of `clients` clients."""
@@ -67,13 +68,13 @@ class Selector(Component):
         """The state before the first round."""
         return {}
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         """Choose the cohort: `view.cohort` distinct candidates, or fewer if the strategy gains
         nothing from more. Those who are absent are no candidates, and the cohort is no larger than
         there are candidates."""
         raise NotImplementedError
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         """The state after a round. `reports` holds what was gathered after training, by need: one
         row for each client of the cohort, NaN for clients that did not answer."""
         return state
@@ -90,7 +91,7 @@ class Screening:
         """The size of the pool, given the numbers of clients in the federation and the cohort."""
         return clients
 
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def draw_pool(self, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         """Draw the pool from the candidates."""
         return candidates
 
@@ -120,7 +121,7 @@ class Allocating(ABC):
     redraw: bool = True
 
     @abstractmethod
-    def quotas(self, cohort: np.ndarray, view: View) -> np.ndarray:
+    def quotas(self, cohort: Clients, view: View) -> np.ndarray:
         """The number of samples of each class to use (client of the cohort, class)."""
 
 
@@ -138,9 +139,7 @@ class UpdateWeighing(ABC):
     Such a client trains once, and its update counts with the sum of its weights."""
 
     @abstractmethod
-    def weights(
-        self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
-    ) -> np.ndarray:
+    def weights(self, state: State, candidates: Clients, cohort: Clients, view: View) -> np.ndarray:
         """The weight of each draw's update (draw), above 0, given what `select` received and
         returned. The server adds the weighted updates to the global weights; for an average the
         weights add up to 1."""
@@ -150,9 +149,7 @@ class MetricRecording(ABC):
     """Lets a selector record metrics of its own in every round; it declares them in `metrics`."""
 
     @abstractmethod
-    def measure(
-        self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
-    ) -> dict[str, float]:
+    def measure(self, state: State, candidates: Clients, cohort: Clients, view: View) -> Metrics:
         """The selector's metrics of a round, by name, given what `select` received and returned."""
 
 
@@ -161,5 +158,5 @@ class Weighing(ABC):
     and for other clients, if any overlap. It is not told which clients overlap."""
 
     @abstractmethod
-    def probabilities(self, state: State, candidates: np.ndarray, view: View) -> np.ndarray:
+    def probabilities(self, state: State, candidates: Clients, view: View) -> np.ndarray:
         """The probability of each candidate to be the first client drawn."""

@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from cohort.core.components import SHARE, parameter
-from cohort.selection.selector import Reports, Rng, Selector, State, View
+from cohort.selection.selector import Clients, Reports, Rng, Selector, State, View
 
 
-def leave_out_empty(candidates: np.ndarray, view: View) -> np.ndarray:
+def leave_out_empty(candidates: Clients, view: View) -> np.ndarray:
     """The candidates that have samples. If these are fewer than a cohort, candidates without
     samples follow until there is one."""
     is_empty = view.sizes[candidates] == 0
@@ -40,7 +40,7 @@ class Random(Selector):
 
     name: ClassVar[str] = "random"
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         return rng.choice(candidates, view.cohort, replace=False)
 
 
@@ -53,11 +53,11 @@ class RoundRobin(Selector):
     def begin(self, view: View, rng: Rng) -> State:
         return {"order": rng.permutation(view.clients)}
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         order = state["order"]
         return order[np.isin(order, candidates)][: view.cohort]
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         waiting = state["order"][~np.isin(state["order"], cohort)]
         return {"order": np.concatenate([waiting, cohort])}
 
@@ -73,14 +73,12 @@ class Skewed(Selector):
 
     name: ClassVar[str] = "skewed"
     gamma: float = parameter(1.0, exclusiveMinimum=0, help="concentration: smaller is more skewed")
-    redraw: bool = parameter(
-        True, help="draw new probabilities in every round (AML's code) or once (its paper)"
-    )
+    redraw: bool = parameter(True, help="draw anew in every round (AML's code) or once (its paper)")
 
     def begin(self, view: View, rng: Rng) -> State:
         return {} if self.redraw else {"log_weight": self.log_weights(view.clients, rng)}
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         weights = self.log_weights(view.clients, rng) if self.redraw else state["log_weight"]
         return candidates[draw_without_replacement(weights[candidates], view.cohort, rng)]
 
@@ -109,7 +107,7 @@ class FixedProbability(Selector):
     needs: ClassVar[frozenset[str]] = frozenset({"overlap"})
     probability: float = parameter(0.5, **SHARE, help="of each overlapping client to join a cohort")
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         overlaps = view.reports["overlap"][candidates] == 1
         special, regular = candidates[overlaps], candidates[~overlaps]
         joining = special[rng.random(len(special)) < self.probability]
@@ -131,18 +129,17 @@ class HighestLoss(Selector):
     needs: ClassVar[frozenset[str]] = frozenset({"reserved_loss"})
     unseen: Literal["first", "never"] = parameter(
         "first",
-        help="when a client is chosen that was never evaluated: before all others, or never, "
-        "so that the clients of the first round stay",
+        help="when clients are chosen that were never evaluated: before all others, or never",
     )
 
     def begin(self, view: View, rng: Rng) -> State:
         return {"loss": np.full(view.clients, np.inf if self.unseen == "first" else -np.inf)}
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         candidates = leave_out_empty(candidates, view)
         return top_clients(state["loss"][candidates], candidates, view.cohort, rng)
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         (need,) = self.needs
         measured, loss = reports[need], state["loss"].copy()
         loss[cohort[~np.isnan(measured)]] = measured[~np.isnan(measured)]
@@ -176,7 +173,7 @@ class Afl(HighestLoss):
     alpha2: float = parameter(0.01, minimum=0, help="how much values count")
     alpha3: float = parameter(0.1, **SHARE, help="share of the cohort that is drawn uniformly")
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         candidates = leave_out_empty(candidates, view)
         values = np.sqrt(np.maximum(view.sizes[candidates], 1)) * state["loss"][candidates]
         values = np.clip(values, 0, values[np.isfinite(values)].max(initial=0))
@@ -203,9 +200,7 @@ class Ucb(Selector):
 
     name: ClassVar[str] = "ucb"
     needs: ClassVar[frozenset[str]] = frozenset({"local_accuracy"})
-    exploration: float = parameter(
-        1.0, exclusiveMinimum=0, help="c: weight of the bonus of rarely chosen clients"
-    )
+    exploration: float = parameter(1.0, exclusiveMinimum=0, help="c: weight of the bonus")
     epsilon: float = parameter(0.1, **SHARE, help="of a uniform cohort after the first rounds")
     initial: int = parameter(3, minimum=0, help="first rounds, in which the cohort is uniform")
 
@@ -217,7 +212,7 @@ class Ucb(Selector):
             "reward": np.zeros(view.clients),
         }
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         if state["round"][0] < self.initial or rng.random() < self.epsilon:
             return rng.choice(candidates, view.cohort, replace=False)
         return top_clients(self.bounds(state)[candidates], candidates, view.cohort, rng)
@@ -228,7 +223,7 @@ class Ucb(Selector):
         spread = max(np.log(state["count"].sum() + TINY), 0.0)  # negative before the first choice
         return mean + self.exploration * np.sqrt(spread / (state["count"] + TINY))
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         after = {name: array.copy() for name, array in state.items()}
         rewards = reports["local_accuracy"]
         answered = ~np.isnan(rewards)

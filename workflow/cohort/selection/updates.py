@@ -8,7 +8,7 @@ import numpy as np
 from cohort.core.components import SHARE, parameter
 from cohort.core.lazy import lazy
 from cohort.selection import pools, simple
-from cohort.selection.selector import Reports, Rng, Selector, Skipping, State, View
+from cohort.selection.selector import Clients, Reports, Rng, Selector, Skipping, State, View
 
 scipy = lazy("scipy")
 
@@ -23,7 +23,7 @@ class LastUpdates(Selector):
         updates = np.zeros((view.clients, 0), dtype=np.float32)
         return {"seen": np.zeros(view.clients, dtype=bool), "updates": updates}
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         candidates = simple.leave_out_empty(candidates, view)
         is_seen = state["seen"][candidates]
         unseen = rng.permutation(candidates[~is_seen])[: view.cohort]
@@ -31,13 +31,11 @@ class LastUpdates(Selector):
         count = min(view.cohort - len(unseen), len(seen))
         return np.concatenate([unseen, self.choose_seen(state, seen, count, view, rng)])
 
-    def choose_seen(
-        self, state: State, seen: np.ndarray, count: int, view: View, rng: Rng
-    ) -> np.ndarray:
+    def choose_seen(self, state: State, seen: Clients, count: int, view: View, rng: Rng) -> Clients:
         """Choose `count` of the candidates that answered before (`seen`)."""
         raise NotImplementedError
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         updates = reports[self.need]
         answered = ~np.isnan(updates).any(axis=1)
         after = {name: array.copy() for name, array in state.items()}
@@ -63,15 +61,9 @@ class Diversity(Selector):
 
     name = "diversity"
     needs = frozenset({"label_counts"})
-    mix: float = parameter(
-        0.5, **SHARE, help="lambda: weight of the number of classes against the entropy of labels"
-    )
-    alpha: float = parameter(
-        0.5, **SHARE, help="weight of a client's own diversity against its distance to the others"
-    )
-    measure: Literal["distance", "divergence"] = parameter(
-        "distance", help="the Jensen-Shannon distance (as run) or divergence (as written)"
-    )
+    mix: float = parameter(0.5, **SHARE, help="lambda: weight of classes against label entropy")
+    alpha: float = parameter(0.5, **SHARE, help="weight of own diversity against the distance")
+    measure: Literal["distance", "divergence"] = parameter("distance", help="as run or as written")
 
     def version(self) -> int:
         return 2 if self.measure == "divergence" else 1
@@ -82,7 +74,7 @@ class Diversity(Selector):
         weights = (scores - scores.min()) / (np.ptp(scores) + 1e-12) + 0.01
         return {"score": scores, "weight": weights}
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         weights = state["weight"][candidates]
         return rng.choice(candidates, view.cohort, replace=False, p=weights / weights.sum())
 
@@ -133,12 +125,10 @@ class DivFl(LastUpdates):
     def begin(self, view: View, rng: Rng) -> State:
         return super().begin(view, rng) | {"distances": np.zeros((view.clients, view.clients))}
 
-    def choose_seen(
-        self, state: State, seen: np.ndarray, count: int, view: View, rng: Rng
-    ) -> np.ndarray:
+    def choose_seen(self, state: State, seen: Clients, count: int, view: View, rng: Rng) -> Clients:
         return seen[choose_facilities(state["distances"][np.ix_(state["seen"], seen)], count)]
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         after = super().observe(state, cohort, reports, view)
         clients = cohort[~np.isnan(reports[self.need]).any(axis=1)]
         recent = after["updates"][clients].astype(np.float64)
@@ -181,16 +171,12 @@ class HicsFl(LastUpdates):
     needs: ClassVar[frozenset[str]] = frozenset({need})
     temperature: float = parameter(0.0025, exclusiveMinimum=0, help="T: of a bias update's softmax")
     weight: float = parameter(10.0, minimum=0, help="lambda: of the entropies in the distance")
-    diversity: float = parameter(
-        4.0, minimum=0, help="gamma_0: how much more often diverse clusters are drawn at first"
-    )
+    diversity: float = parameter(4.0, minimum=0, help="gamma_0: weight of diversity at first")
 
     def begin(self, view: View, rng: Rng) -> State:
         return super().begin(view, rng) | {"round": np.zeros(1, dtype=np.int64)}
 
-    def choose_seen(
-        self, state: State, seen: np.ndarray, count: int, view: View, rng: Rng
-    ) -> np.ndarray:
+    def choose_seen(self, state: State, seen: Clients, count: int, view: View, rng: Rng) -> Clients:
         if not count:
             return seen[:0]
         updates = state["updates"][seen].astype(np.float64)
@@ -220,7 +206,7 @@ class HicsFl(LastUpdates):
         tree = scipy.cluster.hierarchy.ward(scipy.spatial.distance.pdist(distances))
         return scipy.cluster.hierarchy.cut_tree(tree, count).ravel()
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         return super().observe(state, cohort, reports, view) | {"round": state["round"] + 1}
 
 
@@ -253,10 +239,7 @@ class FedCor(Selector, Skipping):
     interval: int = parameter(10, minimum=2, help="rounds between updates of the process")
     dimension: int = parameter(15, minimum=1, help="the dimension of the points")
     annealing: float = parameter(
-        0.95,
-        exclusiveMinimum=0,
-        maximum=1,
-        help="beta: how much a client counts each time that it was chosen since the last update",
+        0.95, exclusiveMinimum=0, maximum=1, help="beta: of clients, each time that they are chosen"
     )
     memory_decay: float = parameter(
         0.95, exclusiveMinimum=0, maximum=1, help="gamma: how much a sample counts each round later"
@@ -280,7 +263,7 @@ class FedCor(Selector, Skipping):
         later = int(state["round"][0]) - earlier - self.warmup
         return later <= 0 or later % self.interval == 0
 
-    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         if self._is_random(state):
             return rng.choice(candidates, view.cohort, replace=False)
         state = self._with_newest_change(state, view)
@@ -297,7 +280,7 @@ class FedCor(Selector, Skipping):
             covariance = covariance - np.outer(column, column) / column[client]
         return np.array(cohort)
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         after = self._with_newest_change(state, view)
         after["chosen"][cohort] += not self._is_random(state)
         after["ages"] += 1

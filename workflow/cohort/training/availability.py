@@ -8,10 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.core import UserError, user_files
+from cohort.core import UserError, files, randomness, user_files
 from cohort.core.components import Catalog, NameEncoded, parameter, parser_of
-from cohort.core.files import sha256
-from cohort.core.randomness import generator
 from cohort.records.history import History
 from cohort.settings import Settings
 
@@ -59,7 +57,8 @@ class Markov(Availability):
         share, is_there = self.up / (self.up + self.down), np.zeros(clients, dtype=bool)
         is_open = np.ones(clients, dtype=bool)
         while is_open.any():
-            renewals, draws = generator(seed, "availability", round=round).random((2, clients))
+            rng = randomness.generator(seed, "availability", round=round)
+            renewals, draws = rng.random((2, clients))
             is_drawn = is_open & ((renewals < 1 / self.up + 1 / self.down) | (round == 0))
             is_there |= is_drawn & (draws < share)
             is_open &= ~is_drawn
@@ -84,7 +83,7 @@ class Diurnal(Availability):
         return self.day / ZONES
 
     def present(self, clients: int, seed: int, round: int, hour: float) -> np.ndarray:
-        zones = generator(seed, "availability").integers(ZONES, size=clients)
+        zones = randomness.generator(seed, "availability").integers(ZONES, size=clients)
         is_there: np.ndarray = (hour * ZONES / self.day + zones) % ZONES < self.share * ZONES
         return is_there
 
@@ -106,7 +105,7 @@ class Trace(Availability):
         file = user_files.folder() / "availability" / f"{self.table}.csv"
         if not file.is_file():
             raise UserError(f"availability '{self}': there is no file {file}")
-        if (digits := sha256(file)[:12]) != self.checksum:
+        if (digits := files.sha256(file)[:12]) != self.checksum:
             raise UserError(f"availability '{self}': write trace-{self.table}-{digits} for {file}")
         return read_spells(file.resolve(), digits)
 
@@ -116,7 +115,7 @@ class Trace(Availability):
 
     def present(self, clients: int, seed: int, round: int, hour: float) -> np.ndarray:
         device, times = self.spells()
-        own = generator(seed, "availability").permutation(device.max() + 1)[:clients]
+        own = randomness.generator(seed, "availability").permutation(device.max() + 1)[:clients]
         start, end = times
         now = hour % end.max()
         return np.isin(own, device[(start <= now) & (now < end)])
@@ -158,8 +157,7 @@ def available_clients(settings: Settings, history: History, round: int) -> np.nd
     return np.flatnonzero(availability.present(settings.clients, settings.seed, round, hour))
 
 
-AVAILABILITIES = Catalog(
-    "cohort.training.availability", Availability, (Always, Diurnal, Markov, Trace)
-)
+_CLASSES = Always, Diurnal, Markov, Trace
+AVAILABILITIES = Catalog("cohort.training.availability", Availability, _CLASSES)
 parse_availability = parser_of(AVAILABILITIES, "availability")
 """Build the availability that a name like `markov-4-4` describes."""

@@ -1,24 +1,28 @@
-"""Cells: runs with all of their settings, and the components that these name. `job/train.py` trains
-one, by the rounds of its procedure."""
+"""Cells: runs with all of their settings, and the components that these name."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from cohort.core.components import Component
-from cohort.core.paths import digest_in
-from cohort.partition import Scheme, parse_partition
+from cohort.core import components, paths
+from cohort.partition import parse_partition
 from cohort.selection import SELECTORS, Selector
 from cohort.settings import PlannedFile, Settings, cell_identity, check_digest, read_plan
 from cohort.training import devices, objectives, procedures, schedules, servers
-from cohort.training.availability import Availability, parse_availability
-from cohort.training.participation import Participation, parse_participation
+from cohort.training.availability import parse_availability
+from cohort.training.participation import parse_participation
 
-PARTS: dict[str, Mapping[str, type[Component]]]
+PARTS: dict[str, Mapping[str, type[components.Component]]]
 PARTS = {"selector": SELECTORS, "objective": objectives.OBJECTIVES, "server": servers.SERVERS}
 """Each part of a strategy with the components that it may name."""
+T = TypeVar("T")
+
+
+def named_by(setting: str, parse: Callable[[str], T]) -> cached_property[T]:
+    """A property of a cell: the component that a setting names."""
+    return cached_property(lambda cell: parse(getattr(cell.settings, setting)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,40 +41,23 @@ class Cell:
     science: dict[str, int] = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
 
-    @cached_property
-    def partition(self) -> Scheme:
-        """The scheme that deals samples to clients."""
-        return parse_partition(self.settings.partition)
-
-    @cached_property
-    def procedure(self) -> procedures.Procedure:
-        """The training procedure of the run: federated, centralized, and so on."""
-        return procedures.parse_procedure(self.settings.procedure)
-
-    @cached_property
-    def schedule(self) -> schedules.Schedule:
-        """The learning rate schedule of a centralized run."""
-        return schedules.parse_schedule(self.settings.schedule)
-
-    @cached_property
-    def participation(self) -> Participation:
-        """The rule by which clients of a cohort answer."""
-        return parse_participation(self.settings.participation)
-
-    @cached_property
-    def availability(self) -> Availability:
-        """Which clients can be chosen."""
-        return parse_availability(self.settings.availability)
-
-    @cached_property
-    def client_devices(self) -> devices.Devices:
-        """The model of clients' compute and network speeds."""
-        return devices.parse_devices(self.settings.client_devices)
+    partition = named_by("partition", parse_partition)
+    """The scheme that deals samples to clients."""
+    procedure = named_by("procedure", procedures.parse_procedure)
+    """The training procedure of the run: federated, centralized, and so on."""
+    schedule = named_by("schedule", schedules.parse_schedule)
+    """The learning rate schedule of a centralized run."""
+    participation = named_by("participation", parse_participation)
+    """The rule by which clients of a cohort answer."""
+    availability = named_by("availability", parse_availability)
+    """Which clients can be chosen."""
+    client_devices = named_by("client_devices", devices.parse_devices)
+    """The model of clients' compute and network speeds."""
 
     def identity(self) -> dict[str, Any]:
         """Everything that the cell's digest is made from, besides science versions."""
         parts = {part: getattr(self, part).spec(defaults=False) for part in PARTS}
-        return cell_identity(self.settings.values(), parts, digest_in(self.inputs["data"]))
+        return cell_identity(self.settings.values(), parts, paths.digest_in(self.inputs["data"]))
 
     def plain_settings(self) -> dict[str, Any]:
         """The settings and all parameters of the strategy's parts, as a record holds them."""
@@ -86,9 +73,9 @@ def cell_of(planned: PlannedFile) -> Cell:
     """Build the cell that a plan file describes."""
     values = dict(planned.settings)
     parts: dict[str, Any] = {}
-    for part, components in PARTS.items():
+    for part, catalog in PARTS.items():
         spec = dict(values.pop(part))
-        parts[part] = components[spec.pop("name")](**spec)
+        parts[part] = catalog[spec.pop("name")](**spec)
     generated = values.pop("generated", False)
     rest = {key: value for key, value in vars(planned).items() if key != "settings"}
     return Cell(settings=Settings(**values), generated=generated, **parts, **rest)

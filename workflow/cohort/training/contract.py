@@ -1,42 +1,32 @@
 """The contract between rounds and components: what a component is given is read-only, and what it
 returns is checked before it can reach a record. A mistake ends the run with one sentence."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, SupportsFloat, TypeVar
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from cohort.core import UserError, files, lazy, process, user_files
+from cohort.core import UserError, files, process, user_files
 from cohort.selection import Selector
 from cohort.selection import selector as abilities
-from cohort.selection.selector import Reports, State, View
-from cohort.training.servers import Merged
+from cohort.selection.selector import Clients, Metrics, Reports, Rng, State, View
+from cohort.training.objectives import Objective
+from cohort.training.servers import Merged, ServerRule
+from cohort.training.updates import Updates, Weights
 
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-
-    from cohort.training.objectives import Objective
-    from cohort.training.servers import ServerRule
-    from cohort.training.updates import Updates, Weights
-else:
-    torch = lazy("torch")
-
+T = TypeVar("T")
 # how the names of modules begin that define components
 COMPONENTS = (
-    f"{user_files.PACKAGE}.",
-    *("cohort.data.augmentations", "cohort.models", "cohort.needs", "cohort.selection"),
-    *(
-        f"cohort.training.{kind}"
-        for kind in ("availability", "objectives", "participation", "servers")
-    ),
-)
+    f"{user_files.PACKAGE}.", "cohort.data.augmentations", "cohort.models", "cohort.needs",
+    "cohort.selection", "cohort.training.availability", "cohort.training.objectives",
+    "cohort.training.participation", "cohort.training.servers",
+)  # fmt: skip
 # modules that read what components return
 READERS = (__name__, "cohort.records.history")
 
@@ -63,10 +53,8 @@ def locate_errors(strategy: str, round: int) -> Iterator[None]:
         for frame, line in traceback.walk_tb(error.__traceback__):
             module = frame.f_globals.get("__name__", "")
             if module.startswith(COMPONENTS):
-                code = frame.f_code
-                lines.append(
-                    f"{files.relative_path(code.co_filename)}, line {line}, in {code.co_name}"
-                )
+                file, name = files.relative_path(frame.f_code.co_filename), frame.f_code.co_name
+                lines.append(f"{file}, line {line}, in {name}")
         if module in READERS:  # of the innermost frame
             lines.append("a component returned what cannot be used")
         if not lines:
@@ -116,79 +104,78 @@ class CheckedSelector:
             return True
         return bool(self.selector.asks(read_only(state), read_only(view)))
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return _checked_state(self.selector.begin(read_only(view), rng), "begin")
 
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def draw_pool(self, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         if not isinstance(self.selector, abilities.Screening):
             return candidates
         pool = self.selector.draw_pool(read_only(candidates), read_only(view), rng)
-        return _checked_clients(pool, candidates, "draw_pool")
+        return _checked_clients(pool, candidates, "draw_pool", repeated=False)
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> Chosen:
+    def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> Chosen:
         given, selector = (read_only(state), read_only(candidates), read_only(view)), self.selector
         weighs = isinstance(selector, abilities.UpdateWeighing)
         drawn = _checked_clients(selector.select(*given, rng), candidates, "select", weighs)
         if len(drawn) > view.cohort:
-            sizes = f"{len(drawn)} clients for a cohort of {view.cohort}"
-            raise WrongAnswer(f"select returned {sizes}")
+            raise WrongAnswer(f"select returned {len(drawn)} clients for a cohort of {view.cohort}")
         if not isinstance(selector, abilities.UpdateWeighing):
             return Chosen(drawn)
-        weights = selector.weights(given[0], given[1], read_only(drawn), given[2])
-        if not isinstance(weights, np.ndarray) or weights.shape != drawn.shape:
-            wanted = f"an array with one for each of {len(drawn)} draws"
-            raise WrongAnswer(f"weights returned {weights!r:.80}, not {wanted}")
-        if not ((weights > 0) & np.isfinite(weights)).all():
-            raise WrongAnswer(f"weights returned {weights.tolist()!r:.80}, not numbers above 0")
+        weights = np.asarray(selector.weights(given[0], given[1], read_only(drawn), given[2]))
+        fits = weights.shape == drawn.shape and bool(((weights > 0) & (weights < np.inf)).all())
+        require(fits, "weights", weights, f"a number above 0 for each of {len(drawn)} draws")
         _, first, of_draw = np.unique(drawn, return_index=True, return_inverse=True)
         order = np.argsort(first)
         return Chosen(drawn[first[order]], np.bincount(of_draw, weights)[order])
 
-    def measure(
-        self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
-    ) -> dict[str, float]:
+    def measure(self, state: State, candidates: Clients, cohort: Clients, view: View) -> Metrics:
         if not isinstance(self.selector, abilities.MetricRecording):
             return {}
         metrics = self.selector.measure(*map(read_only, (state, candidates, cohort, view)))
         return _declared(metrics, self.selector.metrics, "measure")
 
-    def probabilities(self, state: State, candidates: np.ndarray, view: View) -> np.ndarray | None:
+    def probabilities(self, state: State, candidates: Clients, view: View) -> np.ndarray | None:
         if not isinstance(self.selector, abilities.Weighing):
             return None
-        answer = self.selector.probabilities(*map(read_only, (state, candidates, view)))
-        if not isinstance(answer, np.ndarray) or answer.shape != candidates.shape:
-            wanted = f"an array with one for each of {len(candidates)} candidates"
-            raise WrongAnswer(f"probabilities returned {answer!r:.80}, not {wanted}")
-        return answer
+        answer = np.asarray(self.selector.probabilities(*map(read_only, (state, candidates, view))))
+        wanted = f"a number for each of {len(candidates)} candidates"
+        return require(answer.shape == candidates.shape, "probabilities", answer, wanted)
 
-    def quotas(self, cohort: np.ndarray, view: View, held: np.ndarray) -> np.ndarray:
+    def quotas(self, cohort: Clients, view: View, held: np.ndarray) -> np.ndarray:
         if not isinstance(self.selector, abilities.Allocating):
             return held
         quotas = np.asarray(self.selector.quotas(read_only(cohort), read_only(view)))
-        if quotas.shape != held.shape or quotas.dtype.kind not in "iu" or (quotas < 0).any():
-            wanted = f"whole numbers from 0 up of shape {held.shape} (client, class)"
-            returned = f"{quotas.dtype} of shape {quotas.shape}"
-            raise WrongAnswer(f"quotas returned {returned}, not {wanted}")
-        return quotas
+        are_counts = quotas.shape == held.shape and quotas.dtype.kind in "iu" and quotas.min() >= 0
+        wanted = f"whole numbers from 0 up of shape {held.shape} (client, class)"
+        return require(are_counts, "quotas", quotas, wanted)
 
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
         if not isinstance(self.selector, abilities.Filtering):
             return np.ones(len(sizes), dtype=bool)
-        kept = self.selector.keep(read_only(reports), read_only(sizes))
-        if not isinstance(kept, np.ndarray) or kept.dtype != bool or kept.shape != sizes.shape:
-            raise WrongAnswer(f"keep returned {kept!r:.80}, not {len(sizes)} times true or false")
-        return kept
+        kept = np.asarray(self.selector.keep(read_only(reports), read_only(sizes)))
+        is_mask = kept.dtype == bool and kept.shape == sizes.shape
+        return require(is_mask, "keep", kept, f"{len(sizes)} times true or false")
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+    def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         given = map(read_only, (state, cohort, reports, view))
         return _checked_state(self.selector.observe(*given), "observe")
 
 
-def _checked_clients(
-    answer: Any, candidates: np.ndarray, method: str, repeated: bool = False
-) -> np.ndarray:
+def require(holds: bool, method: str, answer: T, wanted: str, name: str = "") -> T:
+    """Return a method's answer, or its part of this name; raise WrongAnswer unless as wanted."""
+    if not holds:
+        part = f" as {name}" if name else ""
+        raise WrongAnswer(f"{method} returned {_form_of(answer)}{part}, not {wanted}")
+    return answer
+
+
+def _form_of(value: Any) -> str:
+    if isinstance(value, torch.Tensor) or (isinstance(value, np.ndarray) and value.ndim):
+        return f"{value.dtype} of shape {tuple(value.shape)}"
+    return f"{value!r:.80}"
+
+
+def _checked_clients(answer: Any, candidates: Clients, method: str, repeated: bool) -> Clients:
     """Return clients; raise WrongAnswer unless they are at least one, candidates, and distinct,
     which is not asked of `repeated` draws."""
     clients = np.asarray(answer)
@@ -208,25 +195,20 @@ def _checked_clients(
 def _checked_state(state: State, method: str) -> State:
     """Return a copy of a state; raise WrongAnswer unless it is arrays of numbers by name."""
     for name, array in _by_name(state, method).items():
-        if not isinstance(array, np.ndarray | np.generic) or array.dtype.kind not in "fiub":
-            raise WrongAnswer(f"{method} returned {array!r:.80} as {name}, not an array of numbers")
+        are_numbers = isinstance(array, np.ndarray | np.generic) and array.dtype.kind in "fiub"
+        require(are_numbers, method, array, "an array of numbers", name)
     return dict(state)
 
 
 def _by_name(answer: Any, method: str) -> Mapping[str, Any]:
     """Return an answer; raise WrongAnswer unless it is a mapping."""
-    if not isinstance(answer, Mapping):
-        raise WrongAnswer(f"{method} returned {answer!r:.80}, not values by name")
-    return answer
+    return require(isinstance(answer, Mapping), method, answer, "values by name")
 
 
-def _declared(metrics: dict[str, float], names: Mapping[str, Any], method: str) -> dict[str, float]:
+def _declared(metrics: Metrics, names: Mapping[str, Any], method: str) -> Metrics:
     for name, value in _by_name(metrics, method).items():
-        try:
-            float(value)
-        except (TypeError, ValueError, RuntimeError):
-            wrong = f"{method} returned {value!r:.80} as '{name}', not a number"
-            raise WrongAnswer(wrong) from None
+        is_number = isinstance(value, SupportsFloat) and not getattr(value, "ndim", 0)
+        require(is_number, method, value, "a number", name)
     if strangers := sorted(metrics.keys() - names.keys()):
         raise WrongAnswer(f"{method} returned '{strangers[0]}', which is not declared in metrics")
     return metrics
@@ -238,9 +220,8 @@ def losses_of(
     """The objective's loss of each sample of a batch."""
     losses = objective.losses(outputs, targets, statistics, bias)
     if not isinstance(losses, torch.Tensor) or losses.shape != targets.shape:
-        wanted = f"one loss for each of {len(targets)} samples"
-        returned = f"losses returned {_form_of(losses)}, not {wanted}"
-        raise WrongAnswer(f"objective '{objective.name}': {returned}")
+        returned = f"{_form_of(losses)}, not one loss for each of {len(targets)} samples"
+        raise WrongAnswer(f"objective '{objective.name}': losses returned {returned}")
     if outputs.requires_grad:  # not seen under vmap
         check_gradients(objective, losses)
     return losses
@@ -261,13 +242,11 @@ def merge(rule: ServerRule, weights: Weights, updates: Updates, memory: Weights)
         merged = rule.apply(dict(weights), updates, dict(memory))
     if [tensor._version for tensor in given] != versions:
         raise WrongAnswer("apply changed a tensor in place; work on a copy (tensor.clone())")
-    if not isinstance(merged, Merged):
-        returned = f"apply returned {merged!r:.80}"
-        raise WrongAnswer(f"{returned}, not weights, memory and metrics (Merged)")
+    require(isinstance(merged, Merged), "apply", merged, "weights, memory and metrics (Merged)")
     for name in sorted(weights.keys() | _by_name(merged.weights, "apply").keys()):
-        before, after = (_form_of(tensors.get(name)) for tensors in (weights, merged.weights))
-        if before != after:
-            raise WrongAnswer(f"apply returned the weights '{name}' as {after}, not {before}")
+        before, after = weights.get(name), merged.weights.get(name)
+        is_alike = _form_of(before) == _form_of(after)
+        require(is_alike, "apply", after, _form_of(before), f"the weights '{name}'")
     checked_memory(merged.memory, "apply")
     _declared(merged.measured, rule.metrics, "apply")
     return merged
@@ -276,12 +255,5 @@ def merge(rule: ServerRule, weights: Weights, updates: Updates, memory: Weights)
 def checked_memory(memory: Weights, method: str) -> Weights:
     """Return a copy of a server rule's memory; raise WrongAnswer unless it is tensors by name."""
     for name, tensor in _by_name(memory, method).items():
-        if not isinstance(tensor, torch.Tensor):
-            raise WrongAnswer(f"{method} returned {tensor!r:.80} as {name}, not a tensor")
+        require(isinstance(tensor, torch.Tensor), method, tensor, "a tensor", name)
     return dict(memory)
-
-
-def _form_of(value: Any) -> str:
-    if isinstance(value, torch.Tensor):
-        return f"{value.dtype} of shape {tuple(value.shape)}"
-    return f"{value!r:.80}"

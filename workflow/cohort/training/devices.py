@@ -44,12 +44,8 @@ class LogNormal(Devices):
 
     name: ClassVar[str] = "lognormal"
     spread: float = parameter(minimum=0, help="standard deviation of the logarithm of speeds")
-    samples: float = parameter(
-        100.0, exclusiveMinimum=0, help="samples that the median client trains on in a second"
-    )
-    megabits: float = parameter(
-        10.0, exclusiveMinimum=0, help="Mbit/s of the median link, in both directions"
-    )
+    samples: float = parameter(100.0, exclusiveMinimum=0, help="of the median client in a second")
+    megabits: float = parameter(10.0, exclusiveMinimum=0, help="Mbit/s of a median link, each way")
 
     def speeds(self, clients: int, rng: np.random.Generator) -> Speeds:
         computing, sending = np.exp(self.spread * rng.normal(size=(2, clients)))

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from cohort.core import lazy, randomness
 from cohort.core.components import Catalog, Component
-from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
-from cohort.core.randomness import generator
 from cohort.needs import needs_of
 from cohort.selection.selector import Screening
 from cohort.settings import DEFAULTS, evaluated_rounds, plans_by_name
-from cohort.training.procedures.procedure import Federated
+from cohort.training.procedures.procedure import ACCURACY, Federated
 
 if TYPE_CHECKING:
     import torch
@@ -33,19 +32,14 @@ else:
     torch = lazy("torch")
 
 
-ACCURACY: dict[str, Any] = {"unit": "%", "scale": 100, "digits": 2, "better": "high"}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Evaluator(Component):
     """Evaluates a run in the rounds of a plan and records the `metrics` that it declares."""
 
     setting: ClassVar[str] = "evaluators"
     """The setting with its plan of rounds: its own, or `evaluators`, which has plans by name."""
-
     on_holdout: ClassVar[bool] = False
     """Whether it evaluates on samples that clients hold out."""
-
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that it records, by recorded name."""
 
@@ -62,10 +56,6 @@ class Evaluator(Component):
         """The rounds to evaluate, in the format of the setting `evaluate_every`; 0 for none."""
         plan: int | str = getattr(cell.settings, self.setting)
         return plans_by_name(str(plan)).get(self.name, 0) if self.setting == "evaluators" else plan
-
-    def is_due(self, task: Task, state: RunState) -> bool:
-        """Whether to evaluate after the round of `state`: planned, not diverged, with samples."""
-        return state.round in self.rounds(task) and not state.diverged and self.applies(task)
 
     def rounds(self, cell: Cell) -> tuple[int, ...]:
         """The rounds of a cell to evaluate, in order, always with the last; none without a plan."""
@@ -163,12 +153,8 @@ class OnOwnSamples(OfModels):
         for row, client in enumerate(updates.clients):
             own = torch.from_numpy(task.shards.indices[client]).to(task.test.device)
             if len(own):
-                models.append((self.model(state, updates, row), task.train_samples, own))
+                models.append((updates.client_weights(row), task.train_samples, own))
         return models
-
-    def model(self, state: RunState, updates: Updates, row: int) -> Weights:
-        """The model that is evaluated on the samples of a client of the cohort."""
-        return updates.client_weights(row)
 
 
 class OnCohortSamples(OnOwnSamples):
@@ -181,8 +167,9 @@ class OnCohortSamples(OnOwnSamples):
         "cohort_samples", "Global accuracy on the cohort's samples", "Loss on the cohort's samples"
     )
 
-    def model(self, state: RunState, updates: Updates, row: int) -> Weights:
-        return state.weights
+    def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
+        models = super().models(task, state, updates)
+        return [(state.weights, samples, indices) for _, samples, indices in models]
 
 
 class OnHoldout(Evaluator):
@@ -202,11 +189,9 @@ class OnHoldout(Evaluator):
     ) -> dict[str, Any]:
         device = task.test.device
         parts = [torch.from_numpy(part).to(device) for part in task.shards.holdouts if len(part)]
-        given = network, state.weights, task.train_samples
-        *by_client, together = (
-            evaluation.evaluate(*given, indices, plain=task.plain)
-            for indices in (*parts, torch.cat(parts))
-        )
+        given, rows = (network, state.weights, task.train_samples), [*parts, torch.cat(parts)]
+        results = [evaluation.evaluate(*given, indices, plain=task.plain) for indices in rows]
+        *by_client, together = results
         worst = min(result.accuracy for result in by_client)
         return together.metrics("holdout") | {"holdout_worst_accuracy": worst}
 
@@ -240,16 +225,14 @@ class OnNextCohort(OfModels):
         if cell.settings.availability != DEFAULTS["availability"]:
             raise ValueError(f"{self.setting} draws from all clients: leave out availability")
         if not isinstance(cell.procedure, Federated):
-            why = f"which procedure '{cell.procedure}' does not; leave it out"
-            raise ValueError(f"{self.setting} draws a cohort after each round, {why}")
+            raise ValueError(f"{self.setting} draws cohorts, but '{cell.procedure}' has none")
         asks = any(need.gathered == "before" for need in needs_of(cell.selector))
         if isinstance(cell.selector, Screening) or asks:
-            why = f"strategy '{cell.settings.strategy}' asks some before it chooses; leave it out"
-            raise ValueError(f"{self.setting} draws a cohort without asking any client, but {why}")
+            raise ValueError(f"{self.setting} asks nobody, but '{cell.settings.strategy}' does")
 
     def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
         clients, view = np.arange(task.settings.clients), task.view(state.reports)
-        rng = generator(task.settings.seed, "next cohort", round=state.round)
+        rng = randomness.generator(task.settings.seed, "next cohort", round=state.round)
         cohort = contract.CheckedSelector(task.selector).select(state.selector, clients, view, rng)
         held_out = np.concatenate([task.shards.holdouts[client] for client in cohort.clients])
         indices = torch.from_numpy(held_out).to(task.test.device)

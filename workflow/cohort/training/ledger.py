@@ -1,27 +1,18 @@
 """The books of one round: what it cost, what was measured, and which clients are done."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+import torch
 
-from cohort.core.lazy import lazy
-from cohort.records.history import History
-
-if TYPE_CHECKING:
-    import torch
-
-    from cohort.training.updates import Weights
-else:
-    torch = lazy("torch")
+from cohort.records.history import WAYS, History
+from cohort.training.updates import Weights
 
 Purpose = Literal["training", "selecting", "evaluating"]
-BYTES = {"server": "bytes_up", "clients": "bytes_down", "client": "bytes_between"}
 
 
 class Ledger:
@@ -50,9 +41,8 @@ class Ledger:
     ) -> None:
         """Count bytes that were sent: `copies` messages of `size` bytes from clients to the server,
         from the server to clients, or from one client to another (`to="client"`)."""
-        way = self.traffic.setdefault(what, dict.fromkeys(BYTES, 0))
-        way[to] += size * copies
-        self.add(BYTES[to], size * copies)
+        self.traffic.setdefault(what, dict.fromkeys(WAYS, 0))[to] += size * copies
+        self.add(WAYS[to], size * copies)
 
     def evaluated(self, samples: int, client: int | None) -> None:
         """Count samples on which a client, or the server (None), evaluated for the selector."""

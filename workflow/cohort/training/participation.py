@@ -19,7 +19,6 @@ class Participation(NameEncoded):
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that it records itself, by recorded name."""
-
     goes_by_time: ClassVar[bool] = False
     """Whether updates can be too late, for which time must be simulated."""
 

@@ -67,10 +67,10 @@ class Rounds(ABC):
     def evaluate(self, state: RunState, ledger: Ledger) -> None:
         """Enter into the ledger what the evaluators measure that are due after a round."""
         for evaluator in (kind() for kind in evaluators.EVALUATORS.values()):
-            if evaluator.is_due(self.task, state):
+            is_planned = state.round in evaluator.rounds(self.task) and not state.diverged
+            if is_planned and evaluator.applies(self.task):
                 network = self.network(state.round)
-                metrics = evaluator.evaluate(self.task, network, state, self.local_models)
-                ledger.measured(**metrics)
+                ledger.measured(**evaluator.evaluate(self.task, network, state, self.local_models))
 
     def run(self, state: RunState, cursor: Cursor | None = None) -> Iterator[RunState]:
         """Play the rounds that remain and yield the state after each. End early if the weights are

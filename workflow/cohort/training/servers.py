@@ -36,10 +36,8 @@ class ServerRule(Component):
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that it records itself, by recorded name."""
-
     assumes_sgd: ClassVar[bool] = False
     """Whether it infers gradients from updates and so needs uninterrupted steps of plain SGD."""
-
     copies: ClassVar[int] = 1
     """How many copies of the model's size the server and a client send each other."""
 
@@ -77,9 +75,7 @@ class FedNova(ServerRule):
     name: ClassVar[str] = "fednova"
     metrics: ClassVar[Mapping[str, Metric]] = {"nova_factor": Metric("Sum of the clients' factors")}
     assumes_sgd: ClassVar[bool] = True
-    shares: Literal["cohort", "all"] = parameter(
-        "cohort", help="a client's share of the samples of the cohort, or of all clients"
-    )
+    shares: Literal["cohort", "all"] = parameter("cohort", help="of whose samples shares are")
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         shares = updates.shares()
@@ -150,15 +146,9 @@ class Scaffold(ServerRule):
     name: ClassVar[str] = "scaffold"
     assumes_sgd: ClassVar[bool] = True
     copies: ClassVar[int] = 2
-    estimate: Literal["steps", "reach"] = parameter(
-        "steps", help="divide a client's update by its steps, or by what momentum makes of them"
-    )
-    start: Literal["zero", "random"] = parameter(
-        "zero", help="where control variates begin: at zero, or at a random network (NIID-Bench)"
-    )
-    lr: float = parameter(
-        0.0, minimum=0, help="the learning rate that estimates divide by, 0: that of the round"
-    )
+    estimate: Literal["steps", "reach"] = parameter("steps", help="what updates are divided by")
+    start: Literal["zero", "random"] = parameter("zero", help="of the control variates")
+    lr: float = parameter(0.0, minimum=0, help="that estimates divide by, 0: that of the round")
 
     def begin(self, weights: Weights, redraw: Callable[[], Weights]) -> Weights:
         if self.start == "zero":

@@ -17,7 +17,7 @@ from cohort.records.history import History
 from cohort.selection.selector import Reports, State, View
 from cohort.settings import Settings
 from cohort.training.cell import Cell
-from cohort.training.trainers import base, serial
+from cohort.training.trainers import serial
 from cohort.training.updates import Weights
 
 
@@ -53,7 +53,7 @@ class Task(Cell):
     validation_samples: Samples
     validation: Tensor
     shards: shard_files.Shards
-    trainer: type[base.Trainer] = serial.SerialTrainer
+    trainer: type[serial.Trainer] = serial.SerialTrainer
 
     @property
     def plain(self) -> bool:
@@ -109,8 +109,7 @@ def load_task(cell: Cell, device: torch.device) -> Task:
     reserved = sampling.scaled_count(settings.reserve, settings.samples)
     set_aside = sampling.draw_stratified(labels[used], reserved, "reserve")
     classes = store.read_labels(data)[2]
-    shape = tuple(train_samples.values.shape[1:])
-    model = new_model(settings, shape, classes, "initial weights")
+    model = new_model(settings, tuple(train_samples.values.shape[1:]), classes, "initial weights")
     # convolutions on a CPU are faster in this layout
     layout = {"memory_format": torch.channels_last}
     dealt = shard_files.read(cell.inputs["shards"])

@@ -1,10 +1,10 @@
 """Local work, which is what one client does in a round, and the updates that come of it, stacked:
 one tensor per parameter with a leading client axis."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -46,6 +46,9 @@ class LocalWork:
         """The samples of its last step; none without a step."""
         steps = list(self.steps(settings))
         return self.samples[steps[-1][1]] if steps else self.samples[:0]
+
+
+Works = Sequence[LocalWork]
 
 
 def local_steps(size: int, settings: Settings) -> tuple[int, int]:
@@ -142,15 +145,11 @@ class Updates:
         """The updates of the clients in these rows only."""
         if rows == list(range(len(self.sizes))):
             return self
-        return replace(
-            self,
-            weights={name: stack[rows] for name, stack in self.weights.items()},
-            sizes=self.sizes[rows],
-            steps=self.steps[rows],
-            losses=self.losses[rows],
-            factors=None if self.factors is None else self.factors[rows],
-            clients=tuple(self.clients[row] for row in rows) if self.clients else (),
-        )
+        weights = {name: stack[rows] for name, stack in self.weights.items()}
+        clients = tuple(self.clients[row] for row in rows) if self.clients else ()
+        names = "sizes", "steps", "losses", *(() if self.factors is None else ("factors",))
+        taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
+        return replace(self, weights=weights, clients=clients, **taken)
 
     def only(self, names: Iterable[str]) -> Self:
         """The updates of only the weights with these names."""
@@ -163,10 +162,7 @@ class Updates:
 
 def stack(models: list[Weights]) -> Weights:
     """Stack models: one tensor per parameter with one row per model."""
-    stacked = {}
-    for name in models[0]:
-        stacked[name] = torch.stack([model[name] for model in models])
-    return stacked
+    return {name: torch.stack([model[name] for model in models]) for name in models[0]}
 
 
 def size_in_bytes(weights: Weights) -> int:

@@ -26,7 +26,6 @@ from cohort.training.availability import available_clients
 from cohort.training.cell import Cell
 from cohort.training.evaluators import EVALUATORS, OfModels
 from cohort.training.job.lease import lease
-from cohort.training.ledger import BYTES
 from cohort.training.participation import Participation
 from cohort.training.procedures.procedure import Concat
 
@@ -241,7 +240,7 @@ def _costs(record: Record, cell: Cell) -> Checks:
     yield wrong, "seconds", "is less than its parts"
     sent = np.array([*history.traffic.values(), [0] * len(WAYS)])
     yield (sent < 0).any(), "traffic", "is negative"
-    for name, total in zip((BYTES[way] for way in WAYS), sent.sum(axis=0), strict=True):
+    for name, total in zip(WAYS.values(), sent.sum(axis=0), strict=True):
         yield total != sum(costs.get(name, ())), "traffic", f"is not the sum of {name}"
 
 

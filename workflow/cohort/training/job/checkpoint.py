@@ -11,14 +11,15 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from cohort.core.errors import UserError, explain_errors
-from cohort.core.files import atomic_write
+from cohort.core import UserError, explain_errors, files
 from cohort.records.history import History
 from cohort.training.job.lease import PREVIOUS
 from cohort.training.task import RunState
 from cohort.training.updates import Weights
 
 PARTS = ("weights", "server", "selector", "reports", "history", "cursor")
+Saved = tuple[RunState, Weights]
+"""A run's state, and a cursor that says where inside the next round it stands."""
 
 
 class Unusable(Exception):
@@ -35,13 +36,11 @@ def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None
     facts = {key: getattr(state, key) for key in ("round", "diverged", "sessions")}
     header = json.dumps({"digest": digest} | facts)
     metadata = {"facts": header, "sha256": _checksum(header, tensors)}
-    with atomic_write(path, keep=path.with_name(PREVIOUS)) as temporary:
+    with files.atomic_write(path, keep=path.with_name(PREVIOUS)) as temporary:
         safetensors.torch.save_file(tensors, temporary, metadata)
 
 
-def load(
-    path: Path, digest: str, like: RunState, device: torch.device
-) -> tuple[RunState, Weights] | None:
+def load(path: Path, digest: str, like: RunState, device: torch.device) -> Saved | None:
     """Load the state and the cursor of this cell's checkpoint, or of the previous one, which then
     takes its place; None if neither can be used: one is damaged, of another cell, or of another
     form than `like`, the state before the first round. A printed line says which."""
@@ -101,9 +100,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
     return header, parts
 
 
-def _state(
-    header: dict[str, Any], parts: dict[str, Weights], device: torch.device
-) -> tuple[RunState, Weights]:
+def _state(header: dict[str, Any], parts: dict[str, Weights], device: torch.device) -> Saved:
     selector, reports, history = (_arrays(parts[name]) for name in PARTS[2:5])
     for tensors in (parts["weights"], parts["server"], parts["cursor"]):
         tensors.update({name: tensor.to(device) for name, tensor in tensors.items()})

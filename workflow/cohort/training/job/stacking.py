@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from cohort.core.files import is_locked, lock, try_lock
 from cohort.training.job import machine
-from cohort.training.trainers.base import Trained
+from cohort.training.trainers.serial import Trained
 from cohort.training.trainers.stacked import Part, Stacks
 
 HOST = "host"

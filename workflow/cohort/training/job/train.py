@@ -34,15 +34,13 @@ from cohort.training.job import checkpoint, lease, machine, stacking
 from cohort.training.job.stacking import GivenUp, Member, Stopped
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task, load_task
-from cohort.training.trainers.base import Trainer
-from cohort.training.trainers.native import NativeTrainer
-from cohort.training.trainers.serial import SerialTrainer
-from cohort.training.trainers.stacked import StackedTrainer
+from cohort.training.trainers import native, serial, stacked
 
 rich = lazy("rich.progress")  # only needed in a terminal
 Watch = Callable[[RunState], None]
 Slot = contextlib.AbstractContextManager[torch.device]
-_TRAINERS: tuple[type[Trainer], ...] = SerialTrainer, NativeTrainer, StackedTrainer
+_TRAINERS: tuple[type[serial.Trainer], ...]
+_TRAINERS = serial.SerialTrainer, native.NativeTrainer, stacked.StackedTrainer
 TRAINERS = {trainer.name: trainer for trainer in _TRAINERS}
 # settings in which the cells of a stack agree, besides their data set
 COMMON = ("model", "J", "batch", "momentum", "weight_decay", "clip", "augmentation", "precision")
@@ -64,7 +62,7 @@ def train(
     """Train a cell, from its checkpoint if there is one, and publish its record; with `until`, stop
     at a checkpoint after that round. With several jobs to a GPU, or in a SLURM job of several
     cells, the batched trainer trains compatible cells in one process."""
-    cell, signals = read_cell(plan), list[int]()
+    cell = read_cell(plan)
     slot: Slot = machine.acquire_device(device, jobs_per_gpu)
     options: dict[str, Any] = {"trainer": trainer, "checkpoint_seconds": checkpoint_seconds}
     group = {*os.environ.get(lease.GROUP, "").split()} - {cell.digest}
@@ -72,17 +70,6 @@ def train(
     if is_alone or lease.is_held(state_folder(record)) or is_done(cell, record):
         train_cell(cell, record, slot, **options, until=until, watch=watch)
         return
-
-    def train_member(member: Member) -> None:
-        if not member.is_guest:
-            train_cell(cell, record, slot, **options, watch=watch, member=member)
-            return
-        guest = read_cell(plan_file(member.name))
-        is_free = not lease.is_held(state_folder(guest.path))
-        if is_free and meeting_folder(guest, guest.path, where, trainer) == folder:
-            with process.log_output(train_log(guest.path)):
-                train_cell(guest, guest.path, slot, **options, member=member)
-
     with slot as where:
         slot = contextlib.nullcontext(where)
         folder = meeting_folder(cell, record, where, trainer)
@@ -91,8 +78,19 @@ def train(
         if folder is None or host_lock is None:
             train_cell(cell, record, slot, **options, watch=watch)
             return
+
+        def train_member(member: Member) -> None:
+            if not member.is_guest:
+                train_cell(cell, record, slot, **options, watch=watch, member=member)
+                return
+            guest = read_cell(plan_file(member.name))
+            is_free = not lease.is_held(state_folder(guest.path))
+            if is_free and meeting_folder(guest, guest.path, where, trainer) == folder:
+                with process.log_output(train_log(guest.path)):
+                    train_cell(guest, guest.path, slot, **options, member=member)
+
         machine.set_up(cell.settings.precision, where)
-        room = max(jobs_per_gpu, len(group) + 1)
+        room, signals = max(jobs_per_gpu, len(group) + 1), list[int]()
         with host_lock, _stop_signals(signals):
             stacking.Host(folder, train_member, room, group, signals).run(cell.digest)
 
@@ -140,18 +138,16 @@ def is_done(cell: Cell, record: str | Path) -> bool:
     return is_valid(record, cell.digest) or is_valid(finished, cell.digest)
 
 
-def meeting_folder(
-    cell: Cell, record: str | Path, device: torch.device, trainer: str
-) -> Path | None:
+def meeting_folder(cell: Cell, record: str | Path, device: torch.device, wish: str) -> Path | None:
     """Where the processes meet that can train this cell in one stack, a folder for temporary files
     of this machine; None if it will not be trained by the batched trainer."""
     sessions = lease.saved_header(state_folder(record)).get("sessions")
-    wish = sessions[-1]["trainer"] if sessions else trainer
-    if (wish, device.type) != ("auto", "cuda") and wish != StackedTrainer.name:
+    wish = sessions[-1]["trainer"] if sessions else wish
+    if (wish, device.type) != ("auto", "cuda") and wish != stacked.StackedTrainer.name:
         return None
     with contract.locate_errors(cell.settings.strategy, 0):
         task = load_task(cell, torch.device("cpu"))
-    if choose_trainer(wish, device, task)[0] is not StackedTrainer:
+    if choose_trainer(wish, device, task)[0] is not stacked.StackedTrainer:
         return None
     gpu = machine.visible_gpus()[device.index] if device.type == "cuda" else "cpu"
     width = min(cell.settings.batch, int(task.sizes.max()))
@@ -161,24 +157,22 @@ def meeting_folder(
     return Path(tempfile.gettempdir(), f"cohort-stacks-{os.getuid()}", key)
 
 
-def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[type[Trainer], str]:
+def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[type[serial.Trainer], str]:
     """The trainer to use, and why not another: the wished one and "", or the serial one and why the
     other cannot train. `auto` wishes for the stacked one on a GPU and the native one on a CPU."""
     if wish == "auto":
-        wish = StackedTrainer.name if device.type == "cuda" else NativeTrainer.name
+        wish = stacked.StackedTrainer.name if device.type == "cuda" else native.NativeTrainer.name
     reason = TRAINERS[wish].refusal(task)
     if wish not in task.procedure.usable_trainers():
         reason = f"procedure {task.procedure} has no {wish} training"
-    return (SerialTrainer if reason else TRAINERS[wish]), reason
+    return (serial.SerialTrainer if reason else TRAINERS[wish]), reason
 
 
 @dataclass
 class Run:
-    """A cell in training: its task, its state, and where checkpoints go."""
+    """A cell in training: its rounds, its state, and where checkpoints go."""
 
-    task: Task
     rounds: Rounds
-    device: torch.device
     state: RunState
     cursor: updates.Weights
     checkpoint: Path
@@ -199,9 +193,8 @@ class Run:
         if state.sessions:
             wish = state.sessions[-1]["trainer"]
         kind, reason = choose_trainer(wish, device, task)
-        if member is not None and kind is StackedTrainer:
-            hosted = {"train_part": lambda self, part: member.ask(part)}
-            kind = type(kind.__name__, (kind,), hosted)
+        if member is not None and kind is stacked.StackedTrainer:
+            kind = type(kind.__name__, (kind,), {"train_part": lambda self, part: member.ask(part)})
         task = replace(task, trainer=kind)
         if reason:
             print(f"trained by plain PyTorch: {reason}", flush=True)
@@ -209,14 +202,13 @@ class Run:
         beginning = f"resume at round {state.round}" if state.round else "start at round 0"
         beginning = f"resume inside round {state.round + 1}" if cursor else beginning
         print(f"{beginning}: {cell.path}", flush=True)
-        rounds = task.procedure.rounds_of(task)
-        signals = [] if member is None else member.signals
-        return cls(task, rounds, device, state, cursor, path, signals)
+        rounds, signals = task.procedure.rounds_of(task), member.signals if member else []
+        return cls(rounds, state, cursor, path, signals)
 
     @property
     def last_round(self) -> int:
         """The number of rounds of the whole cell."""
-        return self.task.settings.rounds
+        return self.rounds.task.settings.rounds
 
     @property
     def is_over(self) -> bool:
@@ -260,7 +252,7 @@ class Run:
     def _save(self, cursor: updates.Weights | None = None) -> None:
         if threading.current_thread() is threading.main_thread():
             signal.alarm(0)
-        checkpoint.save(self.checkpoint, self.state, self.task.digest, cursor)
+        checkpoint.save(self.checkpoint, self.state, self.rounds.task.digest, cursor)
         self.saved_at = time.monotonic()
 
     def _save_inside(self, cursor: updates.Weights) -> None:
@@ -274,8 +266,8 @@ class Run:
     def record(self) -> Record:
         """Make the record of a run that is over. The final model is evaluated on each client's own
         training samples, and on the test samples class by class."""
-        task, state, device = self.task, self.state, self.device
-        network, plain = self.rounds.network(state.round), task.plain
+        task, state = self.rounds.task, self.state
+        device, plain, network = task.test.device, task.plain, self.rounds.network(state.round)
         given = network, state.weights, task.train_samples
         rows = (torch.from_numpy(indices).to(device) for indices in task.shards.indices)
         results = [evaluation.evaluate(*given, indices, plain=plain) for indices in rows]
@@ -288,7 +280,7 @@ class Run:
             "settings": task.plain_settings(),
             "science": task.science,
             "weights_sha256": evaluation.fingerprint(state.weights),
-            "provenance": provenance(device, state.sessions, task.procedure.requires),
+            "provenance": provenance(device, state, task.procedure.requires),
         }
         chosen = np.concatenate(state.history.cohorts)
         clients = {
@@ -317,8 +309,7 @@ def _stop_signals(caught: list[int]) -> Iterator[None]:
     def give_up(number: int, frame: FrameType | None) -> None:
         raise GivenUp
 
-    numbers = signal.SIGINT, signal.SIGTERM
-    handlers = [(number, signal.signal(number, note)) for number in numbers]
+    handlers = [(number, signal.signal(number, note)) for number in (signal.SIGINT, signal.SIGTERM)]
     alarm = signal.signal(signal.SIGALRM, give_up)
     try:
         yield
@@ -342,11 +333,10 @@ def describe_session(device: torch.device, trainer: str, from_round: int) -> dic
     }
 
 
-def provenance(
-    device: torch.device, sessions: list[dict[str, Any]], package: str = ""
-) -> dict[str, Any]:
+def provenance(device: torch.device, state: RunState, package: str) -> dict[str, Any]:
     """The provenance for a record's header: versions, commit, devices and sessions. `package` names
-    a Python package that the procedure requires in addition to those of all runs."""
+    a Python package that the procedure requires in addition to those of all runs, if any."""
+    sessions = state.sessions
     # A file that was edited during the run counts as it was when the session began.
     user_modules = _user_module_versions() | sessions[-1].get("my", {})
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

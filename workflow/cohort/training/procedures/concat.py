@@ -14,11 +14,10 @@ from torch import Tensor, nn
 
 from cohort.core.randomness import generator, torch_seed
 from cohort.selection.entropy import entropy_bits
-from cohort.training.contract import CheckedSelector
+from cohort.training import contract, rounds
 from cohort.training.ledger import Ledger, strip_prefix
 from cohort.training.procedures import federated, gathering
 from cohort.training.procedures.procedure import Concat
-from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task
 from cohort.training.trainers import serial
 from cohort.training.updates import Updates, Weights, local_steps, size_in_bytes, stack
@@ -31,13 +30,13 @@ CLASSIFIER = "classifier."
 PartUpdates = dict[str, Updates]  # by the prefix of the names of a part's weights
 
 
-class ConcatRounds(Rounds):
+class ConcatRounds(rounds.Rounds):
     """Rounds of FedConcat: stage 1 trains a network in each cluster of clients by FedAvg, stage 2 a
     classifier on the concatenated features of all these networks."""
 
     def __init__(self, procedure: Concat, task: Task):
         super().__init__(task)
-        self.procedure, self.selector = procedure, CheckedSelector(task.selector)
+        self.procedure, self.selector = procedure, contract.CheckedSelector(task.selector)
         self.needs = gathering.NeedGatherer(task.selector.needs | {"label_counts"}, task)
         self.cluster_rounds = procedure.cluster_rounds(task.settings.rounds)
         rng, seed = generator(task.settings.seed, "clusters"), task.settings.seed
@@ -47,7 +46,8 @@ class ConcatRounds(Rounds):
         self.concatenated = Concatenated(task.model, clusters, torch_seed(seed, "classifier"))
         few_steps = replace(task.settings, J=f"J{procedure.steps}")
         self.trainer = task.trainer(task)
-        self.classifier_trainer = serial.SerialTrainer(task, self.concatenated, few_steps)
+        whole = replace(task, model=self.concatenated, settings=few_steps)
+        self.classifier_trainer = serial.SerialTrainer(whole)
 
     def network(self, round: int) -> "Concatenated":
         self.concatenated.joined = round > self.cluster_rounds
@@ -197,8 +197,7 @@ def last_linear(network: nn.Module) -> nn.Linear:
 def features(network: nn.Module, inputs: Tensor) -> Tensor:
     """The input of a network's last linear layer."""
     seen: list[Tensor] = []
-    last = last_linear(network)
-    with last.register_forward_pre_hook(lambda layer, given: seen.append(given[0])):
+    with last_linear(network).register_forward_pre_hook(lambda layer, given: seen.append(given[0])):
         network(inputs)
     return seen[0]
 

@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from cohort.core.errors import refusals_as_errors
-from cohort.core.randomness import generator
+from cohort.core import errors, randomness
 from cohort.selection.entropy import entropy_bits
-from cohort.selection.selector import Reports, State, View
+from cohort.selection.selector import Clients, Reports, State, View
 from cohort.settings import local_work
 from cohort.training import availability, contract
 from cohort.training.ledger import Ledger
@@ -19,10 +18,11 @@ from cohort.training.procedures.procedure import Federated
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task
 from cohort.training.trainers import serial
-from cohort.training.updates import LocalWork, Updates, Weights, local_steps, size_in_bytes
+from cohort.training.updates import Updates, Weights, Works, local_steps, size_in_bytes
 
 NORM_BYTES = 8  # of the number that a probed client sends
 FORWARD = 1 / 3  # the work of evaluating a sample, of that of training on it
+Rows = np.ndarray  # numbers of updates
 
 
 class Pool(NamedTuple):
@@ -53,7 +53,7 @@ def select(
     """Choose the cohort of a round, and enter it, the time of the choice and its metrics into the
     ledger: the selector's own and, if some clients overlap with others, how it prefers these."""
     selector = contract.CheckedSelector(task.selector)
-    rng = generator(task.settings.seed, "selection", round=round)
+    rng = randomness.generator(task.settings.seed, "selection", round=round)
     with ledger.timed("selecting"), ledger.timed_scoring():
         chosen = selector.select(state, candidates, view, rng)
     cohort = ledger.cohort = chosen.clients
@@ -69,8 +69,8 @@ def select(
         # that of the mean overlapping client as a multiple of the mean other client's
         regular = probabilities[~among].mean()
         preference = probabilities[among].mean() / regular if regular else np.inf
-        ledger.measured(overlapping_probability=float(probabilities[among].sum()))
-        ledger.measured(overlapping_preference=float(preference))
+        mass = float(probabilities[among].sum())
+        ledger.measured(overlapping_probability=mass, overlapping_preference=float(preference))
     return chosen
 
 
@@ -81,21 +81,23 @@ class FederatedRounds(Rounds):
         super().__init__(task)
         self.selector, self.server = contract.CheckedSelector(task.selector), task.server
         self.needs = NeedGatherer(task.selector.needs, task)
-        rng = generator(task.settings.seed, "devices")
+        rng = randomness.generator(task.settings.seed, "devices")
         self.speeds = task.client_devices.speeds(task.settings.clients, rng)
         trainer = serial.StepRecordingTrainer if procedure.profiled else task.trainer
         self.trainer = trainer(task)
+        # of one transfer of the model, in either direction
+        self.model_bytes = self.server.copies * size_in_bytes(task.model.state_dict())
 
     def begin(self) -> RunState:
         task = self.task
-        weights, rng = task.initial_weights(), generator(task.settings.seed, "selection")
+        weights, rng = task.initial_weights(), randomness.generator(task.settings.seed, "selection")
         steps = np.array([local_steps(size, task.settings)[0] for size in task.sizes])
-        clients, size = np.arange(len(steps)), self._model_bytes(weights)
+        clients, size = np.arange(len(steps)), self.model_bytes
         seconds = self.seconds(clients, steps, 2 * size)
         given = {"seconds": seconds, "transfers": self.seconds(clients, 0 * steps, size)}
         reports = self.needs.gather("once", clients, Ledger(), **given)
         if not self.selector.allocates and not self.selector.probe_batches:
-            with refusals_as_errors(f"participation '{task.settings.participation}': "):
+            with errors.refusals_as_errors(f"participation '{task.settings.participation}': "):
                 task.participation.check(seconds[task.sizes > 0])
         selector = self.selector.begin(task.view(reports), rng)
         memory = self.server.begin(task.trainable(weights), task.other_initial_weights)
@@ -134,17 +136,17 @@ class FederatedRounds(Rounds):
         asks = bool(self.needs.gathered_at("before")) and self.selector.asks(state.selector, view)
         if not asks and not self.selector.probe_batches:
             return Pool(clients, view)
-        size, reports = self._model_bytes(state.weights), dict(view.reports)
+        size, reports = self.model_bytes, dict(view.reports)
         ledger.sent("model", size, to="clients", copies=len(clients))
         if asks:
             given = {"weights": state.weights, "round": round}
             for need, values in self.needs.gather("before", clients, ledger, **given).items():
-                reports[need] = scatter_rows(values, clients, self.task.settings.clients)
+                reports[need] = scatter_rows(values, clients, settings.clients)
         probes, steps = None, np.zeros(len(clients))
         if self.selector.probe_batches:
             probes, norms = self.probe(state, clients, round, ledger)
             steps = probes.steps.cpu().numpy()
-            reports["probe_norm"] = scatter_rows(norms, clients, self.task.settings.clients)
+            reports["probe_norm"] = scatter_rows(norms, clients, settings.clients)
         self.wait(clients, self.seconds(clients, steps, size), ledger)
         return Pool(clients, replace(view, reports=reports), has_model=True, probes=probes)
 
@@ -181,9 +183,7 @@ class FederatedRounds(Rounds):
         """Choose the cohort and send it the model."""
         chosen = select(self.task, state.selector, pool.clients, pool.view, round, ledger)
         if not pool.has_model:
-            ledger.sent(
-                "model", self._model_bytes(state.weights), to="clients", copies=len(chosen.clients)
-            )
+            ledger.sent("model", self.model_bytes, to="clients", copies=len(chosen.clients))
         return chosen
 
     def respond(
@@ -204,10 +204,9 @@ class FederatedRounds(Rounds):
     ) -> np.ndarray:
         """Whether each client's update, of its label counts in this round, is in time. The steps
         and updates of the others are charged, but not computed, because nobody looks at them."""
-        settings, size = self.task.settings, self._model_bytes(state.weights)
-        steps = np.array(
-            [local_steps(held, settings)[0] if held else 0 for held in counts.sum(axis=1)]
-        )
+        settings, size = self.task.settings, self.model_bytes
+        sizes = counts.sum(axis=1)
+        steps = np.array([local_steps(held, settings)[0] if held else 0 for held in sizes])
         if pool.probes is not None:
             rows = [pool.probes.clients.index(client) for client in cohort]
             steps -= pool.probes.steps[rows].cpu().numpy()
@@ -217,32 +216,25 @@ class FederatedRounds(Rounds):
         ledger.sent("model", size, to="server", copies=int((~in_time).sum()))
         return in_time
 
-    def local_work(
-        self, state: RunState, responders: Responders, pool: Pool, round: int
-    ) -> list[LocalWork]:
+    def local_work(self, state: RunState, responders: Responders, pool: Pool, round: int) -> Works:
         """The local work of each client that responds: all of J on all its samples, unless the
         selector grants it fewer samples, it is a straggler, or it continues from its probe."""
         task, works = self.task, []
         amount, counts_epochs = local_work(task.settings.J)
         rng = self._rng("stragglers", 0)
         efforts = task.participation.efforts(task.settings.clients, amount, rng).tolist()
-        for row in np.flatnonzero(responders.responds):
-            client = int(responders.cohort[row])
-            samples = task.shards.indices[client]
+        rows = np.flatnonzero(responders.responds)
+        whole = self.trainer.full_work(state.weights, responders.cohort[rows], round)
+        for row, work in zip(rows, whole, strict=True):
+            client, samples = work.client, work.samples
             if self.selector.allocates:
                 portion = responders.label_counts[row], round if self.selector.redraws else 0
                 samples = allocated_samples(task, client, *portion)
             per_epoch = local_steps(len(samples), task.settings)[1]
-            end = efforts[client] * (per_epoch if counts_epochs else 1)
-            work = LocalWork(
-                client=client,
-                round=round,
-                weights=state.weights,
-                samples=samples,
-                lr=self.trainer.lr(round),
-                end=None if efforts[client] == amount else end,
-                correction=partial(self.server.control_variate, state.server, client),
-            )
+            steps = efforts[client] * (per_epoch if counts_epochs else 1)
+            end = None if efforts[client] == amount else steps
+            correction = partial(self.server.control_variate, state.server, client)
+            work = replace(work, samples=samples, end=end, correction=correction)
             if pool.probes is not None:
                 begin = per_epoch if counts_epochs else self.selector.probe_batches
                 weights = pool.probes.client_weights(pool.probes.clients.index(client))
@@ -250,27 +242,25 @@ class FederatedRounds(Rounds):
             works.append(work)
         return works
 
-    def train(self, state: RunState, works: list[LocalWork], pool: Pool, ledger: Ledger) -> Updates:
+    def train(self, state: RunState, works: Works, pool: Pool, ledger: Ledger) -> Updates:
         """Train the clients that respond and return their updates. A client whose probe was all its
         work keeps the loss of its probe."""
         updates, probes = self._train_works(works, state, ledger), pool.probes
         if probes is not None:
             rows = [probes.clients.index(client) for client in updates.clients]
             continued = (updates.steps > 0).to(updates.losses.device)
-            losses = updates.losses.where(continued, probes.losses[rows])
-            updates = replace(updates, losses=losses)
+            updates = replace(updates, losses=updates.losses.where(continued, probes.losses[rows]))
         ledger.add("client_steps", int(updates.steps.sum()))
-        size, copies = self._model_bytes(state.weights), len(updates.clients)
-        ledger.sent("model", size, to="server", copies=copies)
+        ledger.sent("model", self.model_bytes, to="server", copies=len(updates.clients))
         self.local_models = updates
         return updates
 
     def report(
-        self, state: RunState, works: list[LocalWork], updates: Updates, pool: Pool, ledger: Ledger
+        self, state: RunState, works: Works, updates: Updates, pool: Pool, ledger: Ledger
     ) -> dict[str, np.ndarray]:
         """Gather what the selector needs to know of the clients that responded, after their
         simulated time."""
-        size = self._model_bytes(state.weights) * (1 if pool.has_model else 2)
+        size = self.model_bytes * (1 if pool.has_model else 2)
         clients = np.array(updates.clients, dtype=np.int64)
         seconds = self.seconds(clients, updates.steps.cpu().numpy(), size)
         given = {"weights": state.weights, "trainer": self.trainer, "seconds": seconds}
@@ -288,9 +278,7 @@ class FederatedRounds(Rounds):
         samples = steps * self.task.settings.batch
         return samples / self.speeds.samples[clients] + size / self.speeds.bytes[clients]
 
-    def wait(
-        self, clients: np.ndarray, seconds: np.ndarray, ledger: Ledger, least: float = 0.0
-    ) -> None:
+    def wait(self, clients: Clients, seconds: np.ndarray, ledger: Ledger, least: float = 0) -> None:
         """Add the simulated time of the slowest client, with all that it evaluated, but at least
         so many seconds."""
         if self.speeds is not None:
@@ -300,7 +288,7 @@ class FederatedRounds(Rounds):
 
     def keep(
         self, updates: Updates, reports: Reports, responders: Responders, ledger: Ledger
-    ) -> np.ndarray:
+    ) -> Rows:
         """The rows of the updates that count: not those of clients without samples, nor those that
         the selector filters out."""
         sizes = updates.sizes.cpu().numpy()
@@ -312,12 +300,7 @@ class FederatedRounds(Rounds):
         return kept
 
     def merge(
-        self,
-        state: RunState,
-        updates: Updates,
-        kept: np.ndarray,
-        responders: Responders,
-        ledger: Ledger,
+        self, state: RunState, updates: Updates, kept: Rows, responders: Responders, ledger: Ledger
     ) -> tuple[Weights, Weights]:
         """Apply the server rule: return the new global weights and the rule's new memory, both
         unchanged if no update counts."""
@@ -343,11 +326,10 @@ class FederatedRounds(Rounds):
         cohort, NaN for one that did not respond."""
         cohort, rows = responders.cohort, np.flatnonzero(responders.responds)
         with ledger.timed("selecting"), ledger.timed_scoring():
-            size = len(cohort)
-            by_need = {need: scatter_rows(reports[need], rows, size) for need in reports}
+            by_need = {need: scatter_rows(reports[need], rows, len(cohort)) for need in reports}
             return self.selector.observe(state.selector, cohort, by_need, pool.view)
 
-    def _train_works(self, works: list[LocalWork], state: RunState, ledger: Ledger) -> Updates:
+    def _train_works(self, works: Works, state: RunState, ledger: Ledger) -> Updates:
         with ledger.timed("training"):
             updates = self.trainer.train(works, state.weights, self.cursor)
         if isinstance(self.trainer, serial.StepRecordingTrainer):
@@ -355,17 +337,13 @@ class FederatedRounds(Rounds):
         return updates
 
     def _rng(self, purpose: str, round: int) -> np.random.Generator:
-        return generator(self.task.settings.seed, purpose, round=round)
-
-    def _model_bytes(self, weights: Weights) -> int:
-        """The size in bytes of one transfer of the model, in either direction."""
-        return self.server.copies * size_in_bytes(weights)
+        return randomness.generator(self.task.settings.seed, purpose, round=round)
 
 
 def allocated_samples(task: Task, client: int, quota: np.ndarray, round: int) -> np.ndarray:
     """Draw the samples on which a client trains in this round: of each class as many as its `quota`
     (class) says, without replacement. Return their indices."""
-    rng = generator(task.settings.seed, "portion", round=round, client=client)
+    rng = randomness.generator(task.settings.seed, "portion", round=round, client=client)
     indices = rng.permutation(task.shards.indices[client])
     labels = task.train_samples.labels[indices].cpu().numpy()
     return np.concatenate([indices[labels == label][:count] for label, count in enumerate(quota)])

@@ -21,8 +21,9 @@ from cohort.training.ledger import Cursor, Ledger
 from cohort.training.procedures.federated import FederatedRounds, Pool
 from cohort.training.procedures.procedure import Federated
 from cohort.training.task import RunState, Task
-from cohort.training.trainers import base, serial
-from cohort.training.updates import LocalWork, Updates, Weights, size_in_bytes
+from cohort.training.trainers import serial
+from cohort.training.trainers.serial import AfterStep, LocalOptimizer
+from cohort.training.updates import LocalWork, Updates, Weights, Works, size_in_bytes
 
 
 class FedTanRounds(FederatedRounds):
@@ -32,7 +33,7 @@ class FedTanRounds(FederatedRounds):
         super().__init__(Federated(), task)
         self.trainer = self.together = FirstStepTogether(task)
 
-    def train(self, state: RunState, works: list[LocalWork], pool: Pool, ledger: Ledger) -> Updates:
+    def train(self, state: RunState, works: Works, pool: Pool, ledger: Ledger) -> Updates:
         updates = super().train(state, works, pool, ledger)
         charge_exchange(state.weights, len(self.together.first), ledger)
         return updates
@@ -58,25 +59,20 @@ class FirstStepTogether(serial.SerialTrainer):
         super().prepare()
         self.first: dict[int, tuple[Weights, Tensor]] = {}
 
-    def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor) -> base.Trained:
+    def _train(self, works: Works, anchor: Weights, cursor: Cursor) -> serial.Trained:
         self.first = self._first_steps(works)
         return super()._train(works, anchor, cursor)
 
     def run(
-        self,
-        work: LocalWork,
-        optimizer: serial.LocalOptimizer,
-        anchor: Sequence[Tensor],
-        after: serial.AfterStep,
+        self, work: LocalWork, optimizer: LocalOptimizer, anchor: Sequence[Tensor], after: AfterStep
     ) -> Tensor:
         if work.client not in self.first:
             return super().run(work, optimizer, anchor, after)
         weights, loss = self.first[work.client]
         self.model.load_state_dict(weights)
-        rest = replace(work, begin=1)
-        return torch.cat([loss, super().run(rest, optimizer, anchor, after)])
+        return torch.cat([loss, super().run(replace(work, begin=1), optimizer, anchor, after)])
 
-    def _first_steps(self, works: Sequence[LocalWork]) -> dict[int, tuple[Weights, Tensor]]:
+    def _first_steps(self, works: Works) -> dict[int, tuple[Weights, Tensor]]:
         """Take the first step of all clients that take any. It starts at the global weights, where
         a proximal term is zero and does not pull."""
         networks, batches, settings = {}, {}, self.settings

@@ -1,5 +1,4 @@
-"""Gathers what a selector needs to be told, measured on global and local models, and enters what
-that costs into the ledger."""
+"""Gathers what a selector needs to know of models, and enters what that costs in the ledger."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +12,12 @@ from torch import Tensor, nn
 from cohort.core.randomness import generator
 from cohort.data.samples import Samples
 from cohort.needs import NEEDS, Need
-from cohort.training.contract import WrongAnswer, read_only
+from cohort.training import contract
+from cohort.training.contract import read_only
 from cohort.training.evaluation import Evaluation, evaluate, mean_softmax, softmax_of
 from cohort.training.ledger import Ledger
 from cohort.training.task import Task
-from cohort.training.trainers.base import Trainer
+from cohort.training.trainers.serial import Trainer
 from cohort.training.updates import LocalWork, Updates, Weights, local_steps
 
 
@@ -53,12 +53,10 @@ class NeedGatherer:
 
 def _measure(need: Need, context: "ModelEvaluations") -> np.ndarray:
     """Measure a need; raise WrongAnswer unless it is a row of numbers for each client asked."""
-    answers = np.asarray(need.measure(context))
-    if answers.shape[:1] != (len(context.clients),) or answers.dtype.kind not in "fiub":
-        wanted = f"a row of numbers for each of {len(context.clients)} clients"
-        returned = f"an array of shape {answers.shape} and type {answers.dtype}"
-        raise WrongAnswer(f"need '{need.name}' returned {returned}, not {wanted}")
-    return answers
+    answers, count = np.asarray(need.measure(context)), len(context.clients)
+    are_rows = answers.shape[:1] == (count,) and answers.dtype.kind in "fiub"
+    wanted = f"numbers of {count} clients"
+    return contract.require(are_rows, f"need '{need.name}'", answers, wanted)
 
 
 def scatter_rows(values: np.ndarray, positions: np.ndarray, count: int) -> np.ndarray:
@@ -117,7 +115,8 @@ class ModelEvaluation:
 
 @dataclass(frozen=True)
 class ModelEvaluations:
-    """The `EvaluationContext` of a run: global model, local models and the samples for them."""
+    """The `EvaluationContext` of a run: global model, local models and the samples for them. Needs
+    that measure no model are its methods of their names."""
 
     task: Task
     clients: np.ndarray
@@ -141,8 +140,7 @@ class ModelEvaluations:
 
     def label_counts(self) -> np.ndarray:
         task, rng = self.task, generator(self.task.settings.seed, "selection")
-        report = task.selector.label_report
-        return read_only(report.reported_counts(task.shards.label_counts, rng))
+        return read_only(task.selector.reported_counts(task.shards.label_counts, rng))
 
     def overlap(self) -> np.ndarray:
         return self.task.shards.overlapping()[self.clients].astype(np.float64)
@@ -175,7 +173,9 @@ class ModelEvaluations:
     def duration(self) -> np.ndarray:
         return read_only(np.zeros(len(self.clients)) if self.seconds is None else self.seconds)
 
-    def transfer_times(self) -> np.ndarray:
+    expected_duration = duration
+
+    def transfer_time(self) -> np.ndarray:
         assert self.transfers is not None
         return read_only(self.transfers)
 

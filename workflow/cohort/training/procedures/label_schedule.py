@@ -10,6 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 
+Rng = np.random.Generator
+
 
 @dataclass(frozen=True)
 class ClientData:
@@ -44,13 +46,10 @@ def label_frequencies(counts: np.ndarray) -> np.ndarray:
     """How often each label is scheduled, by counts (label, client): as often as it has samples, but
     not more often than the median label."""
     held = counts.sum(axis=1)
-    most = np.median(held[held > 0])
-    return np.minimum(held, most).astype(np.int64)
+    return np.minimum(held, np.median(held[held > 0])).astype(np.int64)
 
 
-def _begin_epoch(
-    data: ClientData, rng: np.random.Generator, weighted: bool
-) -> tuple["Holders", list[int]]:
+def _begin_epoch(data: ClientData, rng: Rng, weighted: bool) -> tuple["Holders", list[int]]:
     """The holders of samples, and an epoch's labels in random order."""
     frequencies = label_frequencies(data.counts)
     labels = rng.permutation(np.repeat(np.arange(len(frequencies)), frequencies))
@@ -58,7 +57,7 @@ def _begin_epoch(
 
 
 def schedule_single_samples(
-    data: ClientData, rng: np.random.Generator, chunk: int, retained: float, weighted: bool = False
+    data: ClientData, rng: Rng, chunk: int, retained: float, weighted: bool = False
 ) -> Epoch:
     """Schedule an epoch of single samples (Algorithm 3) in chunks of labels. A client that has no
     sample left of a label skips it and says so. The label then waits at a random place of what is
@@ -83,9 +82,7 @@ def schedule_single_samples(
     return Epoch(np.array(samples), np.array(clients), np.array(tasks))
 
 
-def schedule_batches(
-    data: ClientData, rng: np.random.Generator, batch: int, weighted: bool = False
-) -> Epoch:
+def schedule_batches(data: ClientData, rng: Rng, batch: int, weighted: bool = False) -> Epoch:
     """Schedule an epoch of batches (Algorithm 4). For a label that a client has no sample left of,
     another client is chosen before the batch is trained."""
     holders, labels = _begin_epoch(data, rng, weighted)
@@ -113,7 +110,7 @@ class Holders:
     client for each scheduled label: uniformly among those that hold the label, or `weighted` by how
     many samples of it they hold, of which the server needs the counts then."""
 
-    def __init__(self, data: ClientData, weighted: bool, rng: np.random.Generator):
+    def __init__(self, data: ClientData, weighted: bool, rng: Rng):
         counts, self.rng = data.counts, rng
         self.left = [self._by_label(shard, data) for shard in data.samples]
         self.used: list[list[list[int]]] = [self._by_label(own[:0], data) for own in data.samples]
@@ -174,7 +171,7 @@ class Holders:
         return [row[:count] for row, count in zip(order, (weights > 0).sum(axis=1), strict=True)]
 
 
-def longest_runs(able: Sequence[int], rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
+def longest_runs(able: Sequence[int], rng: Rng) -> Iterator[tuple[int, int, int]]:
     """Cut a chunk into tasks: a client, the first place of its run, and the place after the last.
     `able` says for each place which clients can serve it, as the bits of a number. Each task goes
     to a client that can serve the most places in a row; ties are broken at random."""

@@ -8,9 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.core.errors import UserError
-from cohort.core.randomness import generator
-from cohort.privacy.masked_labels import Client, Exchange, new_key
+from cohort.core import UserError, randomness
+from cohort.privacy.masked_labels import Client, Server, new_key
 from cohort.training.ledger import Ledger
 from cohort.training.procedures import fedtan, label_schedule, procedure
 from cohort.training.rounds import Rounds
@@ -58,8 +57,7 @@ class CentralizedRounds(Rounds):
             losses = self.trainer.run(work, self.optimizer, (), self._after_step)
         ledger.measured(train_loss=float(losses.mean()))
         weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
-        memory = serial.optimizer_state(self.optimizer, model)
-        return replace(state, weights=weights, server=memory)
+        return replace(state, weights=weights, server=serial.optimizer_state(self.optimizer, model))
 
     def _after_step(self, *_: object) -> None:
         if self.task.schedule.by_batch:
@@ -110,7 +108,7 @@ class SequentialRounds(HandoffRounds):
     """Train all clients in random order, each from the weights of the one before."""
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
-        rng = generator(self.task.settings.seed, "sequence", round=round)
+        rng = randomness.generator(self.task.settings.seed, "sequence", round=round)
         order = rng.permutation(self.task.settings.clients)
         weights, losses = state.weights, []
         for client in order.tolist():
@@ -210,7 +208,7 @@ def client_data(task: Task) -> label_schedule.ClientData:
 
 def schedule_rng(task: Task, round: int) -> np.random.Generator:
     """The generator of an epoch's label schedule and its clients."""
-    return generator(task.settings.seed, "label schedule", round=round)
+    return randomness.generator(task.settings.seed, "label schedule", round=round)
 
 
 def epoch_work(epoch: label_schedule.Epoch, weights: Weights, round: int, lr: float) -> LocalWork:
@@ -229,22 +227,21 @@ class MaskedLabelsRounds(Rounds):
         ledger.cohort = np.arange(len(counts))
         key = new_key()
         clients = [Client(key, row) for row in counts.tolist()]
-        exchange = Exchange(clients, self.task.classes, ledger.sent)
-        steps = {"encrypting": exchange.encrypt, "unique_list": exchange.list_labels}
-        steps |= {"mapping": exchange.map_labels, "counts": exchange.count}
+        server = Server(clients, self.task.classes, ledger.sent)
+        steps = {"encrypting": server.encrypt, "unique_list": server.list_labels}
+        steps |= {"mapping": server.map_labels, "counts": server.count}
         for name, step in steps.items():
             share = len(counts) if name in ("encrypting", "mapping") else 1  # of a client
             started = time.perf_counter()
             step()
             ledger.measured(**{f"seconds_{name}": (time.perf_counter() - started) / share})
-        ledger.measured(comparisons=exchange.comparisons)
+        ledger.measured(comparisons=server.comparisons)
         labels = [label for client in clients for label in client.placeholders.items()]
-        decrypted = {(label, exchange.counts[placeholder]) for label, placeholder in labels}
+        decrypted = {(label, server.counts[placeholder]) for label, placeholder in labels}
         exact = {(label, total) for label, total in enumerate(counts.sum(axis=0).tolist()) if total}
-        if decrypted != exact or len(exchange.counts) != len(exact):
-            first = f"first in {sorted(decrypted ^ exact)[:3]} (label, count)"
-            why = f"the decrypted label counts differ from the clients' own, {first}"
-            raise UserError(f"{why}: a defect of the protocol, please report it")
+        if decrypted != exact or len(server.counts) != len(exact):
+            why = f"the decrypted label counts differ, first {sorted(decrypted ^ exact)[:3]}"
+            raise UserError(f"{why} (label, count): a defect of the protocol, please report it")
         return state
 
     def evaluate(self, state: RunState, ledger: Ledger) -> None:

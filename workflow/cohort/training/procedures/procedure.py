@@ -1,11 +1,10 @@
 """Procedures, which say how a run goes: the half that planning needs, with parameters and checks.
-What happens in a round is in the modules beside this one. They import torch, so each of them is
-imported only when a run begins."""
+The modules beside this one have their rounds; they import torch, so they are imported lazily."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -16,15 +15,16 @@ from cohort.models import MODELS, Model
 from cohort.selection import selector as abilities
 from cohort.selection import simple
 from cohort.settings import EVALUATION_PLANS
-from cohort.training import availability, contract, objectives, participation, schedules, servers
+from cohort.training import availability, objectives, participation, schedules, servers
 
 if TYPE_CHECKING:
+    from cohort.training import contract
     from cohort.training.cell import Cell
-    from cohort.training.ledger import Cursor
     from cohort.training.procedures import concat, federated, fedtan, one_model
     from cohort.training.rounds import Rounds
     from cohort.training.task import RunState, Task
 else:
+    contract = lazy("cohort.training.contract")
     concat = lazy("cohort.training.procedures.concat")
     federated = lazy("cohort.training.procedures.federated")
     fedtan = lazy("cohort.training.procedures.fedtan")
@@ -110,16 +110,9 @@ class Procedure(NameEncoded):
     def begin(self, task: Task) -> RunState:
         """The state before the first round."""
         if package := self.missing_package():
-            why = f"needs the package {package}, which is not installed"
-            raise UserError(f"procedure '{self}' {why}: pip install {package}")
+            raise UserError(f"procedure '{self}' needs a package: pip install {package}")
         with contract.locate_errors(task.settings.strategy, 0):
             return self.rounds_of(task).begin()
-
-    def rounds(
-        self, task: Task, state: RunState, cursor: Cursor | None = None
-    ) -> Iterator[RunState]:
-        """Play the rounds that remain and yield each state; end early if the run diverges."""
-        return self.rounds_of(task).run(state, cursor)
 
 
 OVERLAP_METRICS = {
@@ -127,13 +120,13 @@ OVERLAP_METRICS = {
     "overlapping_probability": Metric("Mass on overlapping clients", "%", 100),
     "overlapping_preference": Metric("Preference for overlapping", partial=True),
 }
-_PERCENT: dict[str, Any] = {"unit": "%", "scale": 100, "digits": 2, "better": "high"}
+ACCURACY: dict[str, Any] = {"unit": "%", "scale": 100, "digits": 2, "better": "high"}
 _MILLISECONDS: dict[str, Any] = {"unit": "ms", "scale": 1000, "better": "low"}
 PROFILE_METRICS = {
-    "step_accuracy": Metric("Accuracy of a minibatch", **_PERCENT, by="step"),
+    "step_accuracy": Metric("Accuracy of a minibatch", **ACCURACY, by="step"),
     "step_loss": Metric("Loss of a minibatch", better="low", by="step"),
     "step_seconds": Metric("Time of a local step", **_MILLISECONDS, by="step"),
-    "batch_accuracy": Metric("Mean accuracy of a client's minibatches", **_PERCENT, by="client"),
+    "batch_accuracy": Metric("Mean accuracy of a client's minibatches", **ACCURACY, by="client"),
     "batch_loss": Metric("Mean loss of a client's minibatches", better="low", by="client"),
     "batch_seconds": Metric("Mean time of a client's local steps", **_MILLISECONDS, by="client"),
 }
@@ -149,9 +142,7 @@ class Federated(Procedure):
     metrics: ClassVar[Mapping[str, Metric]] = OVERLAP_METRICS | PROFILE_METRICS
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native", "batched")
     simulates_time: ClassVar[bool] = True
-    profiled: int = parameter(
-        0, **SHARE, help="1: record loss, accuracy and seconds of each local step, by plain PyTorch"
-    )
+    profiled: int = parameter(0, **SHARE, help="1: record each local step, by plain PyTorch")
 
     def rounds_of(self, task: Task) -> Rounds:
         return federated.FederatedRounds(self, task)
@@ -220,12 +211,8 @@ class Concat(Procedure):
         "clusters_trained": Metric("Clusters that trained", digits=0, whole=True),
     }
     clusters: int = parameter(minimum=1, help="how many clusters")
-    classifier: float = parameter(
-        0.2, exclusiveMinimum=0, exclusiveMaximum=1, help="share of rounds to train the classifier"
-    )
-    steps: int = parameter(
-        3, minimum=1, help="batches by which a client trains the classifier, one pass at most"
-    )
+    classifier: float = parameter(0.2, exclusiveMinimum=0, exclusiveMaximum=1, help="of all rounds")
+    steps: int = parameter(3, minimum=1, help="a client's batches for the classifier, at most all")
     balanced: int = parameter(0, **SHARE, help="1: no cluster exceeds 1.2 times the mean size")
     warm: int = parameter(0, **SHARE, help="1: the classifier begins as the sum of the clusters'")
 
@@ -274,8 +261,7 @@ class Centralized(Procedure):
         self.check_plain(cell)
         self.check_undecayed(cell)
         if cell.schedule.watches and not settings.validation:
-            why = "watches the loss on validation samples: validation must be at least 1"
-            raise ValueError(f"schedule '{cell.schedule}' {why}")
+            raise ValueError(f"schedule '{cell.schedule}' needs validation samples: set validation")
 
 
 _COUNT: dict[str, Any] = {"digits": 0, "better": "low", "whole": True}
@@ -322,9 +308,7 @@ class ChunkedStratified(Stratified):
     science: ClassVar[int] = 2  # a client counts as sent the model only if it lacks it
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native")  # of single samples
     chunk: int = parameter(5, minimum=1, help="labels that are assigned to clients at once")
-    retained: float = parameter(
-        0.3, exclusiveMinimum=0, maximum=1, help="share of clients among whom a label is assigned"
-    )
+    retained: float = parameter(0.3, exclusiveMinimum=0, maximum=1, help="share of clients asked")
 
     def version(self) -> int:
         """One more for other shares than the default, which were rounded wrongly (0.28 of 25 to
@@ -385,10 +369,7 @@ class StratifiedHybrid(ChunkedStratified):
     Single samples take plain SGD at a constant learning rate."""
 
     name: ClassVar[str] = "stratified-hybrid"
-    metrics: ClassVar[Mapping[str, Metric]] = {
-        **StratifiedBatch.metrics,
-        **StratifiedSingle.metrics,
-    }
+    metrics = {**StratifiedBatch.metrics, **StratifiedSingle.metrics}
     epochs: int = parameter(minimum=1, help="epochs of batches, the first ones")
 
     def rounds_of(self, task: Task) -> Rounds:

@@ -1,9 +1,7 @@
 """The native trainer: one client after another, by machine code generated for the network."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -11,11 +9,9 @@ from torch import Tensor
 
 from cohort.native import network
 from cohort.training.objectives import native_coefficients
-from cohort.training.trainers.base import Trainer
+from cohort.training.task import Task
+from cohort.training.trainers.serial import Trainer
 from cohort.training.updates import LocalWork, Weights, local_steps
-
-if TYPE_CHECKING:
-    from cohort.training.task import Task
 
 SECONDS = 0.3  # about how long the code runs until Python can handle a signal
 

@@ -7,9 +7,7 @@ import gc
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from itertools import chain
-from operator import itemgetter
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,15 +16,14 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.functional import cross_entropy
 
-from cohort.core.lazy import lazy
-from cohort.core.randomness import torch_seed
+from cohort.core import lazy, randomness
 from cohort.data.samples import Samples
 from cohort.kernels import padding
 from cohort.training.contract import check_gradients, losses_of
 from cohort.training.evaluation import evaluation_batches
 from cohort.training.ledger import Cursor, strip_prefix
 from cohort.training.objectives import Objective, output_bias
-from cohort.training.trainers.base import Trained, Trainer
+from cohort.training.trainers.serial import Trained, Trainer
 from cohort.training.updates import LocalWork, Updates, Weights, local_steps, stack
 
 if TYPE_CHECKING:
@@ -71,9 +68,8 @@ class StackedTrainer(Trainer):
         plain = padding.with_padding(self.model)
         if not samples.labels.is_cuda or precision == "float64" or samples.scale is None:
             return plain
-        if importlib.util.find_spec("triton") is None:
-            reason = "Triton is not installed"
-        else:
+        reason = "Triton is not installed"
+        if importlib.util.find_spec("triton"):
             network = layers.with_kernels(self.model, precision)
             indices = torch.arange(self.batch, device=samples.labels.device) % len(samples.labels)
             reason = layers.check(self.model, network, samples.inputs(indices), precision)
@@ -142,8 +138,7 @@ class Stacks:
         size, chunks = min(self.most, -(-height // 2)), list[list[Part]]()
         if len(parts) == 1:
             works = [parts[0].works[begin : begin + size] for begin in range(0, height, size)]
-            answers = [self.train([parts[0]._replace(works=some)])[0] for some in works]
-            return [_join(answers)]
+            return [reduce(_join, (self.train([parts[0]._replace(works=own)])[0] for own in works))]
         room = 0
         for part in parts:
             room -= len(part.works)
@@ -163,17 +158,12 @@ class Stacks:
         return self.stack
 
 
-def _join(answers: Sequence[Trained | Exception]) -> Trained | Exception:
-    """What came of all works of a part from what came of some works each."""
-    trained = list[Trained]()
-    for answer in answers:
-        if isinstance(answer, Exception):
-            return answer
-        trained.append(answer)
-    weights, losses, steps = zip(*trained, strict=True)
-    parts = {name: map(itemgetter(name), weights) for name in weights[0]}
-    rows = {name: torch.cat([*own]) for name, own in parts.items()}
-    return rows, torch.cat(losses), [*chain(*steps)]
+def _join(first: Trained | Exception, second: Trained | Exception) -> Trained | Exception:
+    """What came of some works of a part and those after them, from what came of both."""
+    if isinstance(first, Exception) or isinstance(second, Exception):
+        return first if isinstance(first, Exception) else second
+    rows = {name: torch.cat([rows, second[0][name]]) for name, rows in first[0].items()}
+    return rows, torch.cat([first[1], second[1]]), [*first[2], *second[2]]
 
 
 class Stack:
@@ -293,15 +283,13 @@ class Stack:
     def _draw_factors(self, rows: Sequence[Row], steps: int) -> list[Tensor]:
         """The factors of random layers, by call, step, client and sample, drawn as serially."""
         shape, device = (steps, self.height, self.batch), self.samples.labels.device
-        factors = [
-            torch.ones(*shape, *own, dtype=dtype, device=device)
-            for _, own, dtype in self.random_calls
-        ]
+        calls = self.random_calls
+        factors = [torch.ones(*shape, *own, dtype=dtype, device=device) for _, own, dtype in calls]
         for row, (part, work, own) in enumerate(rows if factors else []):
-            address = {"round": work.round, "client": work.client}
-            torch.manual_seed(torch_seed(part.trainer.settings.seed, "dropout", **address))
+            seed, address = part.trainer.settings.seed, {"round": work.round, "client": work.client}
+            torch.manual_seed(randomness.torch_seed(seed, "dropout", **address))
             for position, (_, batch) in enumerate(own):
-                drawn = padding.draw(self.random_calls, len(batch), device)
+                drawn = padding.draw(calls, len(batch), device)
                 for factor, some in zip(factors, drawn, strict=True):
                     factor[position, row, : len(batch)] = some
         return factors
@@ -322,11 +310,9 @@ class Stack:
             inputs = self.samples.standardized(self.augmentation.apply(images, numbers))
         return inputs.unflatten(0, chosen.shape)
 
-    def _step(
-        self, inputs: Tensor, targets: Tensor, sample_weights: Tensor, *factors: Tensor
-    ) -> Tensor:
+    def _step(self, inputs: Tensor, targets: Tensor, shares: Tensor, *factors: Tensor) -> Tensor:
         """Take one SGD step with the first clients, one per row of `inputs`; return their losses.
-        `sample_weights` weigh the samples in the mean loss of their batch; a client whose samples
+        `shares` weigh the samples in the mean loss of their batch; a client whose samples
         all weigh 0 does not change, and its loss is 0. `factors` are those of random layers."""
         settings, rows = self.settings, slice(len(inputs))
         before = [tensor[rows] for tensor in self.weights.values()]
@@ -334,17 +320,17 @@ class Stack:
         with torch.enable_grad():
             own = dict(zip(self.weights, leaves, strict=True))
             state = own | {name: tensor[rows] for name, tensor in self.buffers.items()}
-            given = state, inputs, sample_weights > 0, *factors
+            given = state, inputs, shares > 0, *factors
             outputs = vmap(partial(padding.call, self.network))(*given)
-            losses = self._losses(own, outputs, targets, sample_weights)
+            losses = self._losses(own, outputs, targets, shares)
             # rows are independent, so the gradient of the sum is that of each
             changes = [*torch.autograd.grad(losses.sum(), leaves, materialize_grads=True)]
         if settings.clip:
             squares = [change.flatten(1).square().sum(dim=1) for change in changes]
             norms = sum(squares[1:], squares[0]).sqrt()  # each row's in the same order always
-            shares = (settings.clip / (norms + 1e-6)).clamp(max=1)  # as in clip_grad_norm_
-            changes = [change * _broadcast_rows(shares, change) for change in changes]
-        active = partial(_only_rows, sample_weights.any(dim=1))
+            scales = (settings.clip / (norms + 1e-6)).clamp(max=1)  # as in clip_grad_norm_
+            changes = [change * _broadcast_rows(scales, change) for change in changes]
+        active = partial(_only_rows, shares.any(dim=1))
         velocity = [tensor[rows] for tensor in self.velocity.values()]
         correction = [tensor[rows] for tensor in self.correction.values()]
         # each operation on all tensors is one kernel on a GPU
@@ -356,12 +342,10 @@ class Stack:
         torch._foreach_add_(before, moves)
         return active(losses.detach())
 
-    def _losses(
-        self, own: Weights, outputs: Tensor, targets: Tensor, sample_weights: Tensor
-    ) -> Tensor:
+    def _losses(self, own: Weights, outputs: Tensor, targets: Tensor, shares: Tensor) -> Tensor:
         """The loss of each row's batch, by its own objective. Every objective sees all rows, those
         of others without their values, so that it neither fails on them nor changes them."""
-        rows, total = slice(len(outputs)), sample_weights.new_zeros(len(outputs))
+        rows, total = slice(len(outputs)), shares.new_zeros(len(outputs))
         *_, bias = own.values()
         for number, objective in enumerate(self.objectives):
             is_own = self.objective_numbers[rows] == number if len(self.objectives) > 1 else None
@@ -369,7 +353,7 @@ class Stack:
             of_sample = vmap(partial(losses_of, objective))
             losses = of_sample(only(outputs), targets, self.statistics[rows], only(bias))
             check_gradients(objective, losses)
-            loss = (sample_weights * losses).sum(dim=1)
+            loss = (shares * losses).sum(dim=1)
             if objective.is_proximal:
                 term = vmap(objective.proximal_term)
                 starts = [self.anchor[name][rows] for name in own]
