@@ -117,7 +117,7 @@ def test_a_component_with_a_built_in_name_is_refused(mine: Project):
         ("try turns --on tiny.fig9", "tiny has no figure or table 'fig9'"),
         ("try turns --on tin.fig1", "there is no study 'tin'; did you mean 'tiny'?"),
         ("try --on tiny", "tiny has no figure or table ''"),
-        ("check nothing_at_all", "there is no study or claim 'nothing_at_all'"),
+        ("check nothing_at_all", "there is no study 'nothing_at_all'"),
         ("data add digits my", "there is a data set 'digits' already"),
         ("data add Own my", "'Own' must be a name of small letters, digits and -"),
         ("data add own nowhere", "nowhere does not exist"),

@@ -299,13 +299,6 @@ def drawn_names(study: str) -> list[str]:
         return []
 
 
-def claim_names(study: str) -> list[str]:
-    """The names of a study's claims, without expanding it; none where its file is invalid."""
-    content = read_yaml(study_file(study))
-    claims = content.get("claims") if isinstance(content, Mapping) else None
-    return list(claims) if isinstance(claims, Mapping) else []
-
-
 def require_study(name: str) -> str:
     """Return the name unchanged. Raise UserError if no study has it."""
     if name not in (names := all_studies()):
