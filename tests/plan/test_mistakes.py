@@ -39,9 +39,7 @@ def refusal(plan_of: PlanOf) -> Callable[..., str]:
 BLOCKS = [
     ("paired: [{lr: [0.1, 0.2], rounds: [50]}]", "must be equally long (lr: 2, rounds: 1)"),
     ("paired: [{J: [J4], lr: [0.1]}]", "'J' is an axis twice"),
-    ("paired: [{lr: [1, 1], batch: [8, 8]}]", ".paired holds a combination twice (lr: 1, batch: 8"),
-    ("exclude: [{J: J8}]", ".exclude names J 'J8', which is not on the axis"),
-    ("exclude: [{lr: 0.1}]", ".exclude names 'lr', which is not an axis here"),
+    ("exclude: [{J: J8}]", ".exclude: no cell has J ['J8']"),
     (
         "{paired: [{lr: [0.1], rounds: [5]}], include: [{lr: 0.3}]}",
         ".include: an entry that gives one of lr, rounds must give them all, for they are paired",

@@ -10,8 +10,9 @@ import yaml
 from cohort.core.errors import UserError
 from cohort.pipeline.stages import targets
 from cohort.plan import load
-from cohort.plan.loading import RULES, misnamed_studies
+from cohort.plan.loading import RULES
 from cohort.plan.yaml_files import parse_override
+from tests.conftest import ROOT
 from tests.workflow.conftest import Project
 
 STUDY, STRATEGIES = "config/studies/tiny.yaml", "config/strategies.yaml"
@@ -155,34 +156,22 @@ def test_snakemake_says_what_planning_says(fresh: Project):
         assert_one_sentence(fresh.snakemake(fails=True), sentence, fresh)
 
 
-def test_a_study_whose_file_has_no_name_of_a_study(fresh: Project, monkeypatch: pytest.MonkeyPatch):
-    """Named, it is refused; not named, Snakemake says that it is left out."""
-    mine = fresh.root / "my/studies/My-Study.yaml"
+@pytest.mark.parametrize("name", ["My-Study", "index"])
+def test_a_study_whose_file_has_no_name_of_a_study(
+    fresh: Project, monkeypatch: pytest.MonkeyPatch, name: str
+):
+    """Of two, the second is called like a rule: its page would be the index."""
+    mine = fresh.root / f"my/studies/{name}.yaml"
     mine.parent.mkdir(parents=True)
-    mine.write_text((fresh.root / STUDY).read_text())
-    sentence = (
-        "my/studies/My-Study.yaml: no study is called 'My-Study': names are of small letters, "
-        "digits and _, begin with a letter, and are not that of a rule of the pipeline; rename it"
-    )
-    assert sentence in fresh.snakemake("-n")
     monkeypatch.chdir(fresh.root)
-    assert_one_sentence(mistaken("studies=My-Study"), sentence, fresh)
-    (mine.parent / ".My-Study.yaml~").touch()
-    assert list(misnamed_studies()) == ["My-Study"]
+    (mine.parent / ".My-Study.yaml").touch()
+    assert load().listed == ["tiny"]
+    mine.touch()
+    assert_one_sentence(mistaken(), f"{name}.yaml: the name of a study is of small let", fresh)
 
 
-def test_a_study_that_is_called_like_a_rule(fresh: Project, monkeypatch: pytest.MonkeyPatch):
-    """Its page would be the index."""
-    mine = fresh.root / "my/studies/index.yaml"
-    mine.parent.mkdir(parents=True)
-    mine.write_text((fresh.root / STUDY).read_text())
-    sentence = (
-        "my/studies/index.yaml: no study is called 'index': names are of small letters, digits and "
-        "_, begin with a letter, and are not that of a rule of the pipeline; rename it"
-    )
-    monkeypatch.chdir(fresh.root)
-    assert_one_sentence(mistaken("studies=index"), sentence, fresh)
-    rules = [*fresh.root.glob("rules/*.smk"), fresh.root / "Snakefile"]
+def test_no_study_can_be_called_like_a_rule():
+    rules = [*ROOT.glob("rules/*.smk"), ROOT / "Snakefile"]
     text = "\n".join(file.read_text() for file in rules)
     assert {"all", *re.findall(r"^ *rule (\w+):", text, re.MULTILINE)} == set(RULES)
 

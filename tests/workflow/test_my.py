@@ -132,7 +132,7 @@ TRIED = """title: Turns on tiny.one
 experiments: {one: {extends: tiny.one, strategy: [+turns]}}
 """
 """The study of `cohort try turns --on tiny.fig1`."""
-BY_ANOTHER = "made by another my/selection/turns.py: raise its `science` version, or delete"
+ANOTHER = "another my/selection/turns.py made "
 
 
 @pytest.mark.slow
@@ -144,13 +144,16 @@ def test_records_of_an_edited_strategy_are_named_and_trained_again(mine: Project
     turns = [path for path in before if path.parent.name == "turns"]
     digest = turns[0].stem.rpartition("-")[2]
     for command in (["status", study], ["show", digest]):
-        assert "made by another" not in cohort(mine, *command).stdout
+        assert ANOTHER not in cohort(mine, *command).stdout
 
     mine.replace("my/selection/turns.py", *EDIT)
-    assert f"2 records were {BY_ANOTHER}" in cohort(mine, *tried, "-n").stdout
+    assert (
+        f"{ANOTHER}2 runs: raise its `science` version, or delete"
+        in cohort(mine, *tried, "-n").stdout
+    )
     listed = json.loads(cohort(mine, "status", study, "--json").stdout)["made_by_another"]
     assert {mine.root / entry["path"] for entry in listed} == set(turns)
-    assert f"1 record was {BY_ANOTHER}" in cohort(mine, "show", digest).stdout
+    assert f"{ANOTHER}1 run: raise" in cohort(mine, "show", digest).stdout
     verified = cohort(mine, "verify", digest)
     assert verified.returncode == 0 and "cohorts differ" in verified.stdout, verified.stderr
     assert "the record was made by another my/selection/turns.py" in verified.stdout
@@ -158,9 +161,9 @@ def test_records_of_an_edited_strategy_are_named_and_trained_again(mine: Project
     for path in turns:
         path.unlink()
     done = cohort(mine, *tried)
-    assert done.returncode == 0 and "made by another" not in done.stdout, done.stderr
+    assert done.returncode == 0 and ANOTHER not in done.stdout, done.stderr
     assert {path for path in before if sha256(path) != before[path]} == set(turns)
-    assert "made by another" not in cohort(mine, "status", study).stdout
+    assert ANOTHER not in cohort(mine, "status", study).stdout
 
 
 def test_a_run_that_an_edit_interrupted_is_named(mine: Project):
@@ -170,9 +173,9 @@ def test_a_run_that_an_edit_interrupted_is_named(mine: Project):
     cell = next(entry["path"] for entry in status["unfinished"] if "/turns/" in entry["path"])
     assert cohort(mine, "run", "--until", "2", "--", cell).returncode == 0
     mine.replace("my/selection/turns.py", *EDIT)
-    assert f"1 checkpoint was {BY_ANOTHER}" in cohort(mine, "show", cell).stdout
+    assert f"{ANOTHER}1 run: raise" in cohort(mine, "show", cell).stdout
     assert cohort(mine, "run", cell).returncode == 0
-    assert f"1 record was {BY_ANOTHER}" in cohort(mine, "show", cell).stdout
+    assert f"{ANOTHER}1 run: raise" in cohort(mine, "show", cell).stdout
 
 
 def test_a_study_that_cannot_be_is_not_written(mine: Project):

@@ -147,7 +147,7 @@ def _export(plan: Plan, study: str, folder: Path, is_handin: bool) -> int:
             runs[run.header["digest"]] = run
     if is_handin:
         changed = (user_files.changed_files(run.header["provenance"]) for run in runs.values())
-        for sentence in user_files.changed_sentences("record", changed):
+        for sentence in user_files.changed_sentences(changed):
             raise UserError(sentence)
     if not runs and not is_handin:
         raise UserError(f"{study} has no finished run at scale {plan.scale}; train it first")

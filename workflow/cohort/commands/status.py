@@ -17,8 +17,8 @@ import numpy as np
 
 from cohort.commands import shared
 from cohort.commands.run import check_cell_text, find_cell
-from cohort.core import UserError, counted, duration_text, files, lazy, suggest
-from cohort.core.paths import CELLS, records_in, records_matching
+from cohort.core import UserError, counted, duration_text, lazy, suggest, user_files
+from cohort.core.paths import CELLS
 from cohort.pipeline import cell_states, slurm, stages
 from cohort.pipeline.cell_states import STATES, CellStatus
 from cohort.plan import Plan, all_studies, cost, require_study
@@ -144,7 +144,8 @@ def status_lines(plan: Plan, by_experiment: Statuses) -> Iterator[str]:
         yield f"restored from releases, not trained here: {restored}"
     yield from time_left_lines(plan, cells)
     yield from released_lines(plan, [cell.cell for cell in cells if not cell.is_finished])
-    yield from map(shared.prose, [*plan.notes, *cell_states.changed_sentences(cells)])
+    changed = user_files.changed_sentences(cell.changed for cell in cells)
+    yield from map(shared.prose, [*plan.notes, *changed])
     slurm_logs = cell_states.find_slurm_logs()
     for status in cells:
         if status.state == "failed":
@@ -334,13 +335,17 @@ def show_command(options: argparse.Namespace) -> None:
         print(*_item_lines(find_item(text, options)), sep="\n")
         return
     check_cell_text(text)
-    if file := find_record(text):
+    named = [Path(text)] if text.endswith(".h5") else Path(CELLS).rglob(f"seed*-{text}*.h5")
+    files = [file for file in named if file.exists()]
+    if len(files) > 1:
+        raise UserError(f"'{text}' is the beginning of {len(files)} digests; give more of it")
+    for file in files:
         print(*_record_lines(read(file)), sep="\n", flush=True)
     plan = shared.load_plan(options)
-    if cell := find_cell(plan, str(file or text)):
+    if cell := find_cell(plan, str(files[0]) if files else text):
         print(*_cell_lines(plan, cell), sep="\n")
-    elif file:
-        print(f"{file}: no study has this cell at scale {plan.scale} (see cohort prune)")
+    elif files:
+        print(f"{files[0]}: no study has this cell at scale {plan.scale} (see cohort prune)")
     else:
         where = f"no study has it at scale {plan.scale}"
         hint = "give the path of a record, or its digest"
@@ -376,18 +381,6 @@ def _record_lines(record: Record) -> Iterator[str]:
         yield f"{what:18} sent in MB: {up:.6g} up, {down:.6g} down, {between:.6g} between clients"
 
 
-def find_record(text: str) -> Path | None:
-    """The path of the record with this path or this beginning of a digest; None if no digest
-    begins so. Raise UserError if several do."""
-    if "/" in text or text.endswith(".h5"):
-        file = Path(files.relative_path(text))
-        return file if file.exists() else None
-    matches = records_matching(text)
-    if len(matches) > 1:
-        raise UserError(f"'{text}' is the beginning of {len(matches)} digests; give more of it")
-    return matches[0] if matches else None
-
-
 def _cell_lines(plan: Plan, cell: Cell) -> Iterator[str]:
     """Yield a cell's state and, if it is not done, how other records in its folder differ."""
     state = cell_states.status_of(cell, cell_states.find_slurm_logs())
@@ -404,11 +397,11 @@ def _cell_lines(plan: Plan, cell: Cell) -> Iterator[str]:
     }
     waits = f"its record is missing, but it waits: {lacks[0]}" if lacks else ""
     yield f"{cell.path}: {waits or sentences[state.state]}"
-    yield from cell_states.changed_sentences([state])
+    yield from user_files.changed_sentences([state.changed])
     if state.is_finished:
         return
     folder, own = Path(cell.path).parent, f"seed{cell.settings.seed}-"
-    others = [file for file in records_in(folder) if file != Path(cell.path)]
+    others = sorted(set(folder.glob("seed*.h5")) - {Path(cell.path)})
     same_seed = [file for file in others if file.name.startswith(own)]
     for file in (same_seed or others)[:MOST_RECORDS]:
         try:

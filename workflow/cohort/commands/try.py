@@ -53,7 +53,7 @@ def try_command(options: argparse.Namespace) -> None:
         is_complete = run_driver(item.command)
         for line in _outcome(item, is_complete=is_complete, against=bool(options.strategies)):
             print(line)
-    for sentence in cell_states.changed_sentences(item.cells()):
+    for sentence in user_files.changed_sentences(cell.changed for cell in item.cells()):
         print(sentence)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from cohort.core.errors import UserError
 from cohort.core.process import unchanged_process
 from cohort.core.shipped import CONFIG_FILE
+from cohort.core.text import counted
 
 PACKAGE = "my"
 ANOTHER_FIX = (
@@ -131,11 +132,11 @@ def changed_files(provenance: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def changed_sentences(what: str, changed: Iterable[Iterable[str]]) -> list[str]:
-    """A sentence for each of the user's files that changed after it took part in runs. `what` is
-    what the runs left, such as `record`, and `changed` holds the changed files of each run."""
+def changed_sentences(changed: Iterable[Iterable[str]]) -> list[str]:
+    """A sentence for each of the user's files that changed after it took part in runs, of which
+    `changed` holds the changed files of each."""
     counts = Counter(file for files in changed for file in files)
     return [
-        f"{count} {what}{' was' if count == 1 else 's were'} made by another {file}: {ANOTHER_FIX}"
+        f"another {file} made {counted(count, 'run')}: {ANOTHER_FIX}"
         for file, count in sorted(counts.items())
     ]

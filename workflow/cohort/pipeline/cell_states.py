@@ -88,16 +88,6 @@ def _recorded_status(cell: Cell) -> CellStatus:
     )
 
 
-def changed_sentences(cells: Iterable[CellStatus]) -> list[str]:
-    """A sentence for each of the user's own files that made records, or checkpoints, of these cells
-    in another version than the current one."""
-    changed: dict[bool, list[tuple[str, ...]]] = {True: [], False: []}
-    for status in cells:
-        changed[status.is_finished].append(status.changed)
-    records = user_files.changed_sentences("record", changed[True])
-    return records + user_files.changed_sentences("checkpoint", changed[False])
-
-
 def core_hours(plan: Plan, cells: Iterable[Cell]) -> float:
     """Estimate the hours of one CPU core that cells take, their start included."""
     return sum(cost.seconds(cell, plan.dataset_info(cell)) for cell in cells) / 3600

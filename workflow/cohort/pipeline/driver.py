@@ -18,7 +18,7 @@ import cohort
 from cohort.core import UserError, explain_errors, lazy, paths, sealed_json
 from cohort.core.files import check_writable, try_lock
 from cohort.pipeline import cell_states, slurm, stages
-from cohort.plan import Plan, loading
+from cohort.plan import Plan
 from cohort.records.record import is_valid
 from cohort.results.report.page import write_index
 from cohort.settings import options_of, write_plan
@@ -76,7 +76,7 @@ class Driver:
             raise UserError(f"{folder}: {what}")
         if self.plan is not None:
             self.plan.on_note = partial(print, file=sys.stderr)
-            for note in [*loading.misnamed_studies().values(), *self.plan.notes]:
+            for note in self.plan.notes:
                 self.plan.on_note(note)
             # Only as many jobs at once as fit into memory, unless the user sets a limit.
             limited = any(name.startswith("mem") for name in self.workflow.global_resources)

@@ -185,31 +185,36 @@ class Expansion:
         self, full: Mapping[str, FullScale], facets: Mapping[str, list[tuple[str, ...]]]
     ) -> tuple[dict[str, Experiment], list[str]]:
         """Plan the experiments, with notes; `facets` are their figures' panels and hues."""
-        own_choices, experiments, notes = matrix.ScaleChoices(), {}, []
+        of_study: dict[matrix.Identity, matrix.Scale | None] = {}
+        experiments, notes = {}, []
         for key, (every, axes, chosen, earlier) in full.items():
-            choices = matrix.ScaleChoices() if key in self.extended else own_choices
+            decided = {} if key in self.extended else of_study
             for previous in earlier:
-                choices.trained(previous.cells, previous.scale)
+                matrix.trained_cells(previous.cells, previous.scale, decided)
             with errors_at(f"experiments.{key}"):
                 with errors_at(f".scales.{self.scale}.without"):
-                    cells = choices.trained(every, chosen)
+                    cells = matrix.trained_cells(every, chosen, decided)
                 seeds = list(dict.fromkeys(cell["seed"] for cell in cells))[: chosen.get("seeds")]
                 cells = [cell for cell in cells if cell["seed"] in seeds]
                 if chosen.get("thin"):
                     cells = matrix.thinned_cells(cells, facets[key])
-                experiments[key] = Experiment(self._planned_rows(cells, axes, choices), axes)
+                experiments[key] = Experiment(self._planned_rows(cells, axes, decided), axes)
             if len(cells) < len(every):
                 note = f".{key}: {len(cells)} of {counted(len(every), 'cell')} at this scale"
                 notes.append(note + "".join(map(_without_text, chosen.get("without", []))))
         return experiments, notes
 
     def _planned_rows(
-        self, cells: list[Values], axes: Iterable[str], choices: matrix.ScaleChoices
+        self,
+        cells: list[Values],
+        axes: Iterable[str],
+        scales: Mapping[matrix.Identity, matrix.Scale | None],
     ) -> list[Row]:
         rows: dict[tuple[str, Any], Row] = {}
         for cell in cells:
             check_required(cell)
-            planned = self.resolver.plan_cell(matrix.settings_of(cell), choices.scale_of(cell))
+            scale = matrix.with_exceptions(scales[matrix.identity_of(cell)] or {}, cell)
+            planned = self.resolver.plan_cell(matrix.settings_of(cell), scale)
             digest, share = planned.digest, planned.settings.rounds / cell["rounds"]
             labels = {
                 column: cell.get(column) for column in dict.fromkeys([*paths.CELL_LABELS, *axes])

@@ -238,9 +238,6 @@ def unexpanded_plan(overrides: Mapping[str, Any] | None = None, *, whole: bool =
     with errors_at(scales_file):
         validator.check(scales, "scales")
     with errors_at(f"{CONFIG_FILE} or --config"):
-        for name, sentence in misnamed_studies().items():
-            if name in _as_list(config.get("studies")):
-                raise UserError(sentence)
         validator.check(config, "config")
         if config.get("my", user_files.PACKAGE) != user_files.configured_name():
             form = "as my: FOLDER, without quotes and spaces"
@@ -263,22 +260,15 @@ def study_file(name: str) -> Path:
 
 
 def all_studies() -> list[str]:
-    """The names of all studies; files with other names, such as an editor's, are ignored."""
+    """The names of all studies. Raise UserError for a file with an impossible name; hidden files
+    and backups do not count."""
     folders = (shipped(STUDIES), user_files.folder() / "studies")
-    names = {file.stem for folder in folders for file in folder.glob("*.yaml")}
-    return sorted(name for name in names if re.fullmatch(STUDY, name))
-
-
-def misnamed_studies() -> dict[str, str]:
-    """A sentence on each of the user's study files with an impossible name, by that name; hidden
-    files and backups do not count."""
-    files = sorted((user_files.folder() / "studies").glob("[A-Za-z0-9_]*.yaml"))
-    return {
-        file.stem: f"{file}: no study is called '{file.stem}': names are of small letters, digits "
-        "and _, begin with a letter, and are not that of a rule of the pipeline; rename it"
-        for file in files
-        if not re.fullmatch(STUDY, file.stem)
-    }
+    files = [file for folder in folders for file in sorted(folder.glob("[A-Za-z0-9_]*.yaml"))]
+    for file in files:
+        if not re.fullmatch(STUDY, file.stem):
+            form = "of small letters, digits and _, begins with a letter, and is not that of a rule"
+            raise UserError(f"{file}: the name of a study is {form}; rename it")
+    return sorted({file.stem for file in files})
 
 
 def drawn_names(study: str) -> list[str]:
@@ -302,8 +292,7 @@ def drawn_names(study: str) -> list[str]:
 def require_study(name: str) -> str:
     """Return the name unchanged. Raise UserError if no study has it."""
     if name not in (names := all_studies()):
-        unknown = f"there is no study '{name}'{suggest(name, names)}"
-        raise UserError(misnamed_studies().get(name, unknown))
+        raise UserError(f"there is no study '{name}'{suggest(name, names)}")
     return name
 
 
