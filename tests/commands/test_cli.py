@@ -53,14 +53,16 @@ def test_a_wrong_command_line(arguments: list[str], capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ("data add own own.npz --test nan", "--test is nan, but must be above 0 and below 1"),
-        ("data add own own.npz --seed -1", "--seed is -1, but must be at least 0"),
+        ("data add own own.npz --test nan", "argument --test: nan is not above 0 and below 1"),
         ("data add own own.npz --side 0", "argument --side: '0' is not a whole number above 0"),
         ("run k123 --until 1.5", "argument --until: '1.5' is not a whole number above 0"),
         ("verify k12 --released 2", "not allowed with argument"),
         ("draw demo --only seed=0", "cohort draw: error: unrecognized arguments: --only"),
         ("prune --scale smoke", "cohort prune: error: unrecognized arguments: --scale smoke"),
-        ("status --config scale=smoke aml", "--config aml: must be KEY=VALUE; put studies and"),
+        (
+            "status --config scale=smoke aml",
+            "--config aml: must be KEY=VALUE; put others before --config",
+        ),
         ("tri mine", "there is no command 'tri'; did you mean 'try'?"),
     ],
 )

@@ -44,7 +44,7 @@ def test_a_record_that_is_not_what_training_gives(finished: Project):
     made["devices"], made["sessions"][0]["device"] = ["another CPU"], "another CPU"
     write(path, replace(record, header=record.header | {"provenance": made}))
     text = cohort(finished, "verify", str(path.relative_to(finished.root)))
-    assert "bits may differ: it was trained on another CPU, and now on " in text
+    assert "bits may differ: its device was another CPU, and is now " in text
     assert "train_loss differs" in text and "the last bit" not in text
 
 

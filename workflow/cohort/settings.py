@@ -2,6 +2,7 @@
 
 Planning writes these files (`plan/resolution.py`); `training/cell.py` reads a cell from its own."""
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -35,8 +36,7 @@ def _rounds(help: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """All settings of a cell. A setting at its default is left out of the digest, so that new
-    settings do not change old digests."""
+    """All settings of a cell. The digest leaves out defaults: new settings change no old digest."""
 
     dataset: str = parameter(help="a data set of config/datasets.yaml")
     model: str = parameter(help="a model of workflow/cohort/models.py")
@@ -258,10 +258,9 @@ def check_digest(
 ) -> None:
     """Raise UserError unless the planned file's digest is that of its identity, which `identity`
     derives from its settings, and of its science versions."""
-    try:
+    is_right = False
+    with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):  # of another kind
         is_right = planned.digest == digest_of(identity(planned), planned.science)
-    except (KeyError, TypeError, ValueError, AttributeError):  # settings of another kind
-        is_right = False
     if not is_right:
         why = f"its settings are not those of {planned.digest}"
         raise UserError(f"{plan_file(planned.digest)}: {why}; {PLAN_FIX}")
@@ -270,10 +269,9 @@ def check_digest(
 def options_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The options of each stage, by stage: everything in the config that cannot change a result."""
     keys = ("device", "trainer", "jobs_per_gpu", "checkpoint_seconds")
-    mirror, paths = config.get("data_mirror", ""), config.get("data_paths", {})
     return {
         "train": {key: config[key] for key in keys if key in config},
-        "download": {"mirror": mirror, "paths": paths},
+        "download": {"mirror": config.get("data_mirror", "")},
         "request": {key: config[key] for key in ("max_runtime",) if key in config},
     }
 

@@ -60,28 +60,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse a command line. A mistake ends the program with the usage, and with what is possible."""
+    """Parse a command line. A mistake ends the program with the usage and what is possible."""
     name = arguments[0] if arguments else ""
     if name not in COMMANDS:
-        parser = argparse.ArgumentParser(
-            prog="cohort",
-            usage="cohort [-h] [--version] COMMAND ...",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            description=_overview(),
-        )
+        lines = [INTRODUCTION]
+        for title, group in GROUPS.items():
+            lines += [f"{title}:", *(f"  {key:9} {text}" for key, text in group.items()), ""]
+        usage, form = "cohort [-h] [--version] COMMAND ...", argparse.RawDescriptionHelpFormatter
+        parser = argparse.ArgumentParser("cohort", usage, "\n".join(lines), formatter_class=form)
         parser.add_argument("--version", action="version", version=f"cohort {cohort.__version__}")
         parser.parse_known_args(arguments)
         parser.error(f"there is no command '{name}'{suggest(name, COMMANDS)}")
     module = importlib.import_module(f"cohort.commands.{MODULES.get(name, name)}")
-    text = COMMANDS[name]
-    parser = argparse.ArgumentParser(f"cohort {name}", description=f"{text[0].upper()}{text[1:]}.")
+    parser = argparse.ArgumentParser(f"cohort {name}", description=COMMANDS[name])
     getattr(module, f"{name}_arguments", lambda parser: None)(parser)
     parser.set_defaults(run=getattr(module, f"{name}_command"))
     return parser.parse_args(arguments[1:])
-
-
-def _overview() -> str:
-    lines = [INTRODUCTION]
-    for title, group in GROUPS.items():
-        lines += [f"{title}:", *(f"  {name:9} {text}" for name, text in group.items()), ""]
-    return "\n".join(lines)

@@ -18,8 +18,7 @@ def draw_part(count: int, share: float, purpose: str, seed: int = 0) -> np.ndarr
 
 
 def draw_share(labels: np.ndarray, share: float, purpose: str) -> np.ndarray:
-    """Draw indices of a share of the samples, stratified by class. The run's seed does not matter,
-    so that all seeds use the same data."""
+    """Draw indices of a share of the samples, stratified by class, the same for all seeds."""
     if share == 1:
         return np.arange(len(labels))
     return draw_stratified(labels, scaled_count(len(labels), share), purpose)
@@ -28,8 +27,7 @@ def draw_share(labels: np.ndarray, share: float, purpose: str) -> np.ndarray:
 def draw_stratified(labels: np.ndarray, count: int, purpose: str) -> np.ndarray:
     """Draw `count` samples, each class in proportion to its size (largest remainders first), and
     return their indices in ascending order. The run's seed does not matter."""
-    per_class = np.bincount(labels)
-    exact = per_class * count / len(labels)
+    exact = np.bincount(labels) * count / len(labels)
     counts = np.floor(exact).astype(np.int64)
     counts[np.argsort(counts - exact, kind="stable")[: count - counts.sum()]] += 1
     rng = generator(0, purpose)

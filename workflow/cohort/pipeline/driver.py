@@ -61,7 +61,6 @@ class Driver:
         The garbage collector ignores what exists by now and runs less often: a graph of 20,000 jobs
         has millions of long-lived objects, and scanning them takes a good part of a dry run.
         """
-        # A graph of 20,000 jobs has millions of long-lived objects, slow to scan again and again.
         gc.freeze()
         gc.set_threshold(500_000)
         own = str(Path(cohort.__file__).parents[1])
@@ -106,8 +105,9 @@ class Driver:
             others = sorted({str(trigger) for trigger in self.workflow.rerun_triggers} - TRIGGERS)
             if others:
                 what = f"the rerun triggers {', '.join(others)} would train finished cells again"
-                hint = "copy Cohort's profiles/default, or add --rerun-triggers mtime params"
-                raise UserError(f"{what}: {hint}")
+                raise UserError(
+                    f"{what}: copy profiles/default, or add --rerun-triggers mtime params"
+                )
         self.check_executor()
         with explain_errors(paths.RESULTS):
             self.lock = lock_directory()
@@ -130,8 +130,8 @@ class Driver:
         self.stopping.uninstall()
         with _errors_printed():
             remove_published_originals(self.plan.cells.values())
-        remove_previews(self.plan.scale, self.stages.reported)
         if self.stages.reported:
+            shutil.rmtree(self.plan.previews.folder, ignore_errors=True)
             write_index(self.plan.layout.index())
         for study in self.stages.reported:
             print(f"{study}: {self.plan.layout.page(study)[0]}", file=sys.stderr)
@@ -212,22 +212,6 @@ def lock_directory() -> IO[str]:
         other = "another snakemake, or cohort restore, is at work in this directory"
         raise UserError(f"{other}; wait for it, or stop it, and start again")
     return file
-
-
-def remove_previews(scale: str, finished: Iterable[str]) -> None:
-    """Delete the previews of these studies, which are out of date, and their cards in the index."""
-    layout = paths.Layout(scale, partial=True)
-    for study in finished:
-        for kind in ("metrics", "figures", "tables"):
-            shutil.rmtree(Path(layout.folder, kind, study), ignore_errors=True)
-        for file in layout.page(study):
-            Path(file).unlink(missing_ok=True)
-    if any((pages := Path(layout.index()).parent).glob("*.json")):
-        write_index(layout.index())
-    else:
-        shutil.rmtree(pages, ignore_errors=True)
-    if not any(path.is_file() for path in Path(layout.folder).rglob("*")):
-        shutil.rmtree(layout.folder, ignore_errors=True)
 
 
 def _attach_handlers(workflow: Any, handlers: Mapping[str, Callable[[], None]]) -> None:
@@ -319,5 +303,4 @@ class Stopping:
                 executor = self.workflow.scheduler._executor
                 executor.cancel_jobs(list(executor.active_jobs))
                 outcome = "jobs on the cluster are canceled"
-        name = self.received.name
-        print(f"stopped by {name}: {outcome}; start again to resume", file=sys.stderr)
+        print(f"stopped by {self.received.name}: {outcome}; start again to resume", file=sys.stderr)

@@ -20,8 +20,7 @@ STATED = {"description", "source", "question", "methods", "key_figure", "finding
 
 
 class Extended(NamedTuple):
-    """An experiment that another study's extends: its study, the study's text, its name, and the
-    strategies that are added to it."""
+    """An experiment that another extends: study, its text, name, and the strategies added to it."""
 
     study: str
     text: Text
@@ -93,8 +92,7 @@ class Expansion:
     extended: Mapping[str, Extended]
 
     def study(self) -> tuple[Study, list[str]]:
-        """The expanded study, and notes on what is left out. Every mistake is a UserError that
-        names the file and the key."""
+        """The expanded study, and notes on what is left out; a mistake names the file and key."""
         text, name = self.text, self.file.stem
         with errors_at(self.file):
             figures, tables = drawn_specs(text, self.extended)
@@ -106,11 +104,9 @@ class Expansion:
             shares = {key: experiment.scale.get("rounds", 1) for key, experiment in full.items()}
             facets, notes = self._checked_facets((figures, tables), matrices, papers)
             experiments, scale_notes = self._planned_experiments(full, facets)
-            default = {key: entry["title"] for key, entry in self.resolver.strategies.items()}
             texts = [*(source.text for source in self.extended.values()), text]
-            titles = items.checked_titles(texts, default, matrices.values())
+            titles = items.checked_titles(texts, matrices.values())
             claims = items.resolved_claims(text.get("claims", {}), matrices, shares, name)
-            items.check_findings(text, tables, matrices)
         drawn = (experiments, figures, tables, titles, claims, papers)
         study = Study(name, text["title"], *drawn, **{key: text[key] for key in STATED & {*text}})
         return study, [f"{name}{note}" for note in [*notes, *scale_notes]]
@@ -143,9 +139,9 @@ class Expansion:
                 positions = with_strategies(positions, added, default)
             overrides = text.get("overrides", [])
             cells = [_with_overrides(shared, own | values, overrides) for values in positions]
+            for cell in cells:
+                check_required(cell)
             if self.seeds:
-                for cell in cells:
-                    check_required(cell)
                 cells = matrix.with_seeds(cells, self.seeds)
                 axes["seed"] = list(dict.fromkeys(cell["seed"] for cell in cells))
         for label in paths.CELL_LABELS:
@@ -185,8 +181,7 @@ class Expansion:
         self, full: Mapping[str, FullScale], facets: Mapping[str, list[tuple[str, ...]]]
     ) -> tuple[dict[str, Experiment], list[str]]:
         """Plan the experiments, with notes; `facets` are their figures' panels and hues."""
-        of_study: dict[matrix.Identity, matrix.Scale | None] = {}
-        experiments, notes = {}, []
+        of_study, experiments, notes = matrix.Decided(), {}, []
         for key, (every, axes, chosen, earlier) in full.items():
             decided = {} if key in self.extended else of_study
             for previous in earlier:
@@ -205,14 +200,10 @@ class Expansion:
         return experiments, notes
 
     def _planned_rows(
-        self,
-        cells: list[Values],
-        axes: Iterable[str],
-        scales: Mapping[matrix.Identity, matrix.Scale | None],
+        self, cells: list[Values], axes: Iterable[str], scales: matrix.Decided
     ) -> list[Row]:
         rows: dict[tuple[str, Any], Row] = {}
         for cell in cells:
-            check_required(cell)
             scale = matrix.with_exceptions(scales[matrix.identity_of(cell)] or {}, cell)
             planned = self.resolver.plan_cell(matrix.settings_of(cell), scale)
             digest, share = planned.digest, planned.settings.rounds / cell["rounds"]

@@ -11,7 +11,7 @@ from cohort.core import UserError, counted, errors_at, suggest, user_files
 from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.core.shipped import CONFIG, CONFIG_FILE, ROOT, shipped
 from cohort.data.parsers import PARSERS, DatasetInfo, parser_name
-from cohort.data.raw import check_data_path, check_mirror, files_in_mirror
+from cohort.data.raw import check_mirror, files_in_mirror
 from cohort.plan import resolution
 from cohort.plan import study as studies
 from cohort.plan.expansion import Expansion, drawn_specs, extended_experiments
@@ -54,7 +54,7 @@ class Plan:
         )
         self.cells, self.shards = self._resolver.cells, self._resolver.shards
         self.data = self._resolver.data
-        self._availability = Availability(self.datasets, config)
+        self._availability = Availability(self.datasets, config.get("data_mirror", ""))
         self._only = studies.parse_only(config.get("only", ""))
 
     @property
@@ -139,72 +139,57 @@ class Availability:
     is not installed, are skipped with a note, not an error.
     """
 
-    def __init__(self, datasets: Mapping[str, Any], config: Mapping[str, Any]):
-        self._paths, self._mirror = config.get("data_paths", {}), config.get("data_mirror", "")
+    def __init__(self, datasets: Mapping[str, Any], mirror: str):
         pairs = [(name, file) for name in datasets for file in datasets[name]["files"].values()]
         self._logins = {name: file["login"] for name, file in pairs if "login" in file}
-        self._available: dict[str, bool] = {}
-        with errors_at("config/config.yaml or --config"):
-            if self._mirror:
-                check_mirror(self._mirror)
-            for dataset in self._paths:
-                if dataset not in self._logins:
-                    logins = f"data sets behind a login ({', '.join(self._logins) or 'none'})"
-                    hint = "are taken from there; name a folder with its files as data_mirror"
-                    raise UserError(f"data_paths.{dataset} is given, but only {logins} {hint}")
-        for dataset, path in self._paths.items():
-            check_data_path(dataset, path)
+        self._mirror, self._available = mirror, dict[str, bool]()
+        if mirror:
+            with errors_at("config/config.yaml or --config"):
+                check_mirror(mirror)
 
     def filter(self, study: Study, resolver: resolution.Resolver) -> tuple[Study, list[str]]:
         """Split off cells without a record that cannot be run here: return the study without them
-        and what can no longer be drawn, and notes on lost cells and on generated stand-in data."""
+        and what can no longer be drawn, and notes on lost cells."""
         data = {planned.path: planned for planned in resolver.data.values()}
         experiments, skipped, notes = {}, {}, list[str]()
         for name, experiment in study.experiments.items():
             cells = {row.digest: resolver.cells[row.digest] for row in experiment.rows}
             why = {key: self._lacks(it, data[it.inputs["data"]]) for key, it in cells.items()}
-            lost = [(row, why[row.digest]) for row in experiment.rows if why[row.digest]]
             rows = [row for row in experiment.rows if not why[row.digest]]
-            where, total = f"{study.name}.{name}", len(experiment.rows)
-            if lost:
-                skipped[name] = lost
-                drawn = study.drawn_items().items()
-                gone = [key for key, spec in drawn if spec["experiment"] == name and not rows]
-                undrawn = f" ({', '.join(gone)} cannot be drawn)" if gone else ""
-                reasons = "; ".join(dict.fromkeys(reason for _, reason in lost))
-                of = f"{len({row.digest for row, _ in lost})} of {counted(total, 'cell')}"
-                notes.append(f"{where}: {of} skipped: {reasons}{undrawn}")
             if rows:
                 experiments[name] = replace(experiment, rows=rows)
-            generated = [cells[row.digest] for row in rows if cells[row.digest].generated]
-            if stand_ins := dict.fromkeys(cell.settings.dataset for cell in generated):
-                of = f"{len(generated)} of {len(rows)} cells are of generated stand-in data"
-                warning = "their numbers are no reproduction of any paper"
-                notes.append(f"{where}: {of} ({', '.join(stand_ins)}): {warning}")
-        items = study.drawn_items().items()
-        drawable = {key: spec for key, spec in items if spec["experiment"] in experiments}
-        figures = {key: drawable[key] for key in study.figures if key in drawable}
-        tables = {key: drawable[key] for key in study.tables if key in drawable}
-        left = replace(study, experiments=experiments, figures=figures, tables=tables)
-        return replace(left, skipped=skipped), notes
+            if lost := [(row, why[row.digest]) for row in experiment.rows if why[row.digest]]:
+                skipped[name] = lost
+                specs = study.drawn_items().items()
+                gone = [key for key, spec in specs if spec["experiment"] == name and not rows]
+                undrawn = f" ({', '.join(gone)} cannot be drawn)" if gone else ""
+                reasons = "; ".join(dict.fromkeys(reason for _, reason in lost))
+                count, of = len({row.digest for row, _ in lost}), len(experiment.rows)
+                where = f"{study.name}.{name}: {count} of {counted(of, 'cell')}"
+                notes.append(f"{where} skipped: {reasons}{undrawn}")
+        figures, tables = (
+            {key: spec for key, spec in items.items() if spec["experiment"] in experiments}
+            for items in (study.figures, study.tables)
+        )
+        study = replace(study, experiments=experiments, figures=figures, tables=tables)
+        return replace(study, skipped=skipped), notes
 
     def _lacks(self, cell: Cell, data: PlannedFile) -> str:
         """What a cell needs to run here and lacks; empty if it has a record."""
-        dataset, lacks = data.settings["dataset"], list[str]()
+        dataset, lacks = data.settings["dataset"], ""
         if dataset not in self._available:
             missing = [Path(file) for file in data.inputs.values() if not Path(file).exists()]
             self._available[dataset] = (
                 dataset not in self._logins
-                or dataset in self._paths
                 or Path(data.path).exists()  # it is prepared
                 or all(files_in_mirror(self._mirror, {file.name}) for file in missing)
             )
         if not self._available[dataset]:
-            lacks.append(f"{dataset} is behind a login ({self._logins[dataset]}); set data_paths")
+            lacks = f"{dataset} is behind a login ({self._logins[dataset]}); set data_mirror"
         if package := cell.procedure.missing_package():
             install = f"which is not installed; pip install {package}"
-            lacks.append(f"procedure '{cell.procedure}' needs the package {package}, {install}")
-        return "; ".join(lacks) if lacks and not Path(cell.path).exists() else ""
+            lacks = f"procedure '{cell.procedure}' needs the package {package}, {install}"
+        return lacks if lacks and not Path(cell.path).exists() else ""
 
 
 def load(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
@@ -239,9 +224,6 @@ def unexpanded_plan(overrides: Mapping[str, Any] | None = None, *, whole: bool =
         validator.check(scales, "scales")
     with errors_at(f"{CONFIG_FILE} or --config"):
         validator.check(config, "config")
-        if config.get("my", user_files.PACKAGE) != user_files.configured_name():
-            form = "as my: FOLDER, without quotes and spaces"
-            raise UserError(f"my is read by every job: set it in config/config.yaml only, {form}")
     return Plan(config, scales, validator)
 
 

@@ -18,6 +18,8 @@ Group = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 """Axes that move together: their keys, and the combinations of values that they take."""
 Scale = Mapping[str, Any]
 Identity = frozenset[tuple[str, Any]]  # here, too, 1 and 1.0 are the same setting
+Decided = dict[Identity, Scale | None]
+"""The scale of each run of a study, None if it is left out."""
 
 
 def combinations(experiment: Values) -> Iterator[Values]:
@@ -138,12 +140,10 @@ def settings_of(values: Values) -> Values:
     return DEFAULTS | {key: value for key, value in values.items() if key not in FREE}
 
 
-def trained_cells(
-    cells: list[Values], scale: Scale, decided: dict[Identity, Scale | None]
-) -> list[Values]:
+def trained_cells(cells: list[Values], scale: Scale, decided: Decided) -> list[Values]:
     """The cells of an experiment that a scale trains, without those that its `without` or an
-    earlier experiment leaves out. Several experiments may have the same run: `decided`, which this
-    adds to, holds what the first one does with it, None if it leaves the run out."""
+    earlier experiment leaves out. `decided`, which this adds to, holds what the first experiment
+    that has a run does with it."""
     identities = list(map(identity_of, cells))
     kept = list(zip(identities, cells, strict=True))
     for entry in scale.get("without", []):

@@ -46,8 +46,7 @@ FRAME = {key: {"type": "string"} for key in ("experiment", "title", "caption")}
 
 
 def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
-    """The JSON Schemas that files refer to as `cohort:...`, by name. `names` lists the data sets,
-    strategies, studies and scales."""
+    """The schemas of `cohort:NAME`, by name. `names`: data sets, strategies, studies, scales."""
     components = {"model": list(MODELS), "augmentation": list(AUGMENTATIONS)}
     settings = _settings_schema({**components, **names})
     labels = settings | dict.fromkeys(FREE, NAME)
@@ -218,10 +217,7 @@ def _sentence(error: ValidationError) -> str:
     if rule == "additionalProperties":
         allowed = schema.get("properties", {})
         unknown = next(name for name in value if name not in allowed)
-        words = rf"\b{re.escape(unknown.replace('_', ' '))}\b"  # learning_rate is described by lr
-        meant = [name for name in allowed if re.search(words, allowed[name].get("description", ""))]
-        near = suggest(unknown[:LONGEST], allowed, next(iter(meant), ""))
-        return f"{key} has an unknown key {_quoted(unknown)}{near}"
+        return f"{key} has an unknown key {_quoted(unknown)}{suggest(unknown[:LONGEST], allowed)}"
     if rule in ("enum", "const"):
         choices: Any = error.validator_value if rule == "enum" else [error.validator_value]
         near = suggest(str(value)[:LONGEST], choices)
