@@ -67,7 +67,7 @@ EDITS = [
         "- 16",
         "axes.J[0]: 16 is not of type 'string' (local work per round: J4 is four",
     ),
-    (STUDY, "- classes-2", "- dir-1e-300", "alpha is '1e', which is not a number"),
+    (STUDY, "- classes-2", "- dir-1e-300", "'300' has no place in it"),
     (STUDY, "- classes-2", "- classes-20", "a client cannot hold 20 classes where there are only"),
     (
         STUDY,

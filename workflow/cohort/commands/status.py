@@ -187,8 +187,8 @@ def time_left_lines(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
 
 
 def summarize_cost(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
-    """For JSON, the cost of each experiment and of all missing cells that can run here; `jobs` lists
-    how many jobs request how many megabytes and minutes."""
+    """For JSON, the cost of each experiment and of all missing cells that can run here. `jobs` has
+    a number of jobs with the megabytes and minutes that each of them requests."""
     experiments, longest = [], plan.config.get("max_runtime", cost.MAX_RUNTIME)
     for (study, name), group in by_experiment.items():
         own = [status for status in group if status.state != "waiting"]

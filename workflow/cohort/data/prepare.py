@@ -93,9 +93,8 @@ def _check(settings: Mapping[str, Any], name: str, split: Split | None) -> None:
                 verb = "lacks" if numbers is None else "has"
                 raise UserError(f"{what} {verb} {word}, datasets.yaml says otherwise")
         elif len(numbers) != count or numbers.min() < 0 or numbers.max() >= most:
-            raise UserError(
-                f"{what} has {word} that are not one of 0 to {most - 1} for each sample"
-            )
+            wanted = f"one of 0 to {most - 1} for each sample"
+            raise UserError(f"{what} has {word} that are not {wanted}")
 
 
 def _write(

@@ -105,9 +105,8 @@ class Driver:
             others = sorted({str(trigger) for trigger in self.workflow.rerun_triggers} - TRIGGERS)
             if others:
                 what = f"the rerun triggers {', '.join(others)} would train finished cells again"
-                raise UserError(
-                    f"{what}: copy profiles/default, or add --rerun-triggers mtime params"
-                )
+                hint = "copy Cohort's profiles/default, or add --rerun-triggers mtime params"
+                raise UserError(f"{what}: {hint}")
         self.check_executor()
         with explain_errors(paths.RESULTS):
             self.lock = lock_directory()

@@ -167,10 +167,10 @@ class Availability:
                 count, of = len({row.digest for row, _ in lost}), len(experiment.rows)
                 where = f"{study.name}.{name}: {count} of {counted(of, 'cell')}"
                 notes.append(f"{where} skipped: {reasons}{undrawn}")
-        figures, tables = (
-            {key: spec for key, spec in items.items() if spec["experiment"] in experiments}
-            for items in (study.figures, study.tables)
-        )
+        items = study.drawn_items().items()
+        drawable = {key: spec for key, spec in items if spec["experiment"] in experiments}
+        figures = {key: drawable[key] for key in study.figures if key in drawable}
+        tables = {key: drawable[key] for key in study.tables if key in drawable}
         study = replace(study, experiments=experiments, figures=figures, tables=tables)
         return replace(study, skipped=skipped), notes
 
