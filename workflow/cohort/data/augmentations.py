@@ -130,7 +130,7 @@ class ReflectCropFlip(CropFlip):
 
     def check(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 3 or min(shape[1:]) <= BORDER:
-            raise ValueError(f"needs images of more than {BORDER} pixels, not of shape {shape}")
+            raise ValueError(f"needs images of over {BORDER} pixels, not samples of shape {shape}")
 
 
 ORDERS = [(*blends, before) for blends in permutations(range(3)) for before in range(4)]
