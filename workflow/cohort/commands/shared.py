@@ -18,8 +18,8 @@ else:  # `cohort run` of a plan file plans nothing
 
 OPTIONS = {
     "scale": ("NAME", "a scale of config/scales.yaml"),
-    "seeds": ("N", "number of seeds of every experiment"),
     "only": ("LABEL=VALUE", "a part of the matrix: strategy=fedavg|loss,seed=0"),
+    "seeds": ("N", "number of seeds of every experiment"),
 }
 """The keys of config/config.yaml that have an option of their own: its value, and its meaning."""
 
