@@ -36,7 +36,8 @@ def _rounds(help: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """All settings of a cell. The digest leaves out defaults: new settings change no old digest."""
+    """All settings of a cell. A setting at its default is left out of the digest, so that new
+    settings do not change old digests."""
 
     dataset: str = parameter(help="a data set of config/datasets.yaml")
     model: str = parameter(help="a model of workflow/cohort/models.py")

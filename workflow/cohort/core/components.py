@@ -59,7 +59,8 @@ class Component:
         return values
 
     def version(self) -> int:
-        """The science version, to override where results of some parameters only have changed."""
+        """The science version with these parameters; to override for a change of results that
+        concerns only some parameters."""
         return self.science
 
 
@@ -153,7 +154,8 @@ def _type_schema(hint: Any) -> dict[str, Any]:
 
 
 def canonical(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop default values and convert others to their field's type: `1` and `1.0` are the same."""
+    """Drop values equal to their defaults and convert the others to their field's type, so that
+    `1` and `1.0` are the same setting."""
     hints = _hints(cls)
     fields = {field.name: field for field in dataclasses.fields(cls) if field.name in values}
     cast = {name: cast_to_type(hints[name], values[name]) for name in fields}

@@ -126,7 +126,8 @@ def _blocks(stream: IO[bytes], begin: int, end: int) -> Iterator[bytes]:
 
 
 class _DeferredErrors(io.FileIO):
-    """A file that keeps its first error for later: HDF5 crashes the process when a disk is full."""
+    """A file whose writes never fail: the first error is kept for later, because HDF5 crashes the
+    process when a disk is full."""
 
     error: OSError | None = None
 

@@ -104,7 +104,8 @@ def module_versions(provenance: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def changed_files(provenance: Mapping[str, Any]) -> list[str]:
-    """The user's files that took part in a run in another version than they have now, if any."""
+    """The user's files whose current version is not the one, or the only one, that took part in a
+    run. A file that is gone is left out."""
     return [
         str(file_of(module))
         for module, digests in module_versions(provenance).items()

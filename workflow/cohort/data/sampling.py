@@ -18,7 +18,8 @@ def draw_part(count: int, share: float, purpose: str, seed: int = 0) -> np.ndarr
 
 
 def draw_share(labels: np.ndarray, share: float, purpose: str) -> np.ndarray:
-    """Draw indices of a share of the samples, stratified by class, the same for all seeds."""
+    """Draw indices of a share of the samples, stratified by class. The run's seed does not matter,
+    so that all seeds use the same data."""
     if share == 1:
         return np.arange(len(labels))
     return draw_stratified(labels, scaled_count(len(labels), share), purpose)

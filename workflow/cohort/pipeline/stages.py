@@ -32,7 +32,8 @@ SHOWN = ("name", "title", "question", "key_figure", "description", "source", "no
 
 
 def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
-    """Let a UserError of Snakemake's input functions or handlers end it without a traceback."""
+    """Wrap an input function, or a handler of an event, so that a UserError ends Snakemake with its
+    message instead of a traceback."""
 
     @functools.wraps(function)
     def ending(*arguments: Any) -> T:
@@ -213,7 +214,8 @@ def literal_rst(text: str) -> str:
 
 
 def _as_param(spec: Spec) -> str:
-    """A spec as JSON without `<`: `</script>` would end the script that shows it in the report."""
+    """Convert a spec to JSON without `<`: Snakemake's report shows params inside a script element,
+    which `</script>` would end."""
     return json.dumps(spec).replace("<", r"\u003c")
 
 

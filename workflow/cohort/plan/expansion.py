@@ -20,7 +20,8 @@ STATED = {"description", "source", "question", "methods", "key_figure", "finding
 
 
 class Extended(NamedTuple):
-    """An experiment that another extends: study, its text, name, and the strategies added to it."""
+    """An experiment that another study's extends: its study, the study's text, its name, and the
+    strategies that are added to it."""
 
     study: str
     text: Text

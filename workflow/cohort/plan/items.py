@@ -23,7 +23,8 @@ FullScale = tuple[Axes, Sequence[Values]]
 def check_names(
     text: Mapping[str, Any], figures: Mapping[str, Values], tables: Mapping[str, Values]
 ) -> None:
-    """Reject figures and tables with clashing names or no experiment, and wrong key figures."""
+    """Reject figures and tables of a study whose names clash, or whose experiment does not exist,
+    and a key figure that is none."""
     if CLAIMS_TABLE in {*figures, *tables}:
         raise UserError(f"'{CLAIMS_TABLE}' is the name of the table of claims; rename yours")
     for twice in sorted(figures.keys() & tables.keys()):

@@ -46,7 +46,8 @@ FRAME = {key: {"type": "string"} for key in ("experiment", "title", "caption")}
 
 
 def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
-    """The schemas of `cohort:NAME`, by name. `names`: data sets, strategies, studies, scales."""
+    """The JSON Schemas that files refer to as `cohort:...`, by name. `names` lists the data sets,
+    strategies, studies and scales."""
     components = {"model": list(MODELS), "augmentation": list(AUGMENTATIONS)}
     settings = _settings_schema({**components, **names})
     labels = settings | dict.fromkeys(FREE, NAME)

@@ -12,7 +12,8 @@ from cohort.results.paper import paper_file
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A cell of an experiment: its labels, digest, and share of its full rounds at this scale."""
+    """A cell of an experiment: the labels that the study gives it, its digest, and the share of its
+    full rounds that the scale trains."""
 
     labels: Values
     digest: str

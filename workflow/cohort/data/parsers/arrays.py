@@ -205,7 +205,8 @@ class Cifar10(Parser):
 
 
 class Cifar10Unit(Cifar10):
-    """Parses CIFAR-10 with pixels from 0 to 1, not standardized, as Flower's niid_bench does."""
+    """Parses CIFAR-10 for networks that see its pixels as numbers from 0 to 1, not standardized, as
+    Flower's niid_bench prepares it."""
 
     name: ClassVar[str] = "cifar10-unit"
 

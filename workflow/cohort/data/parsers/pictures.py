@@ -158,7 +158,8 @@ class BrainTumorMri224(Parser):
 
 
 class DigitsDg(Parser):
-    """Parses Digits-DG, resized to 32x32 pixels, in the publisher's split (`val` for testing)."""
+    """Parses Digits-DG: digits of 32x32 pixels (others are resized), in the publisher's split:
+    `train` for training, `val` for testing."""
 
     name: ClassVar[str] = "digits-dg"
     domains: ClassVar[tuple[str, ...]] = ("mnist", "mnist_m", "svhn", "syn")
