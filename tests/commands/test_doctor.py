@@ -37,7 +37,7 @@ def test_slurm_that_answers_or_not(
 def test_data_in_the_mirror_or_not(project: Path):
     Path("mirror").mkdir()
     plan = load({"studies": "fedentopt", "only": "", "data_mirror": "mirror"})
-    sentence = "cifar10 has to be downloaded; not in the mirror, mirror"
+    sentence = "cifar10 has to be downloaded; data_mirror is 'mirror'"
     assert ("warning", sentence) in start.check_raw_files(plan)
     Path("mirror/cifar-10-python.tar.gz").touch()
     assert ("ok", "cifar10 is in the mirror, mirror") in start.check_raw_files(plan)

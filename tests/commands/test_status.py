@@ -138,7 +138,7 @@ def test_killed_cells_fail_and_invalid_records_too(plan: Plan):
     first, second = (states.status_of(planned, {}) for planned in (killed, damaged))
     assert (first.state, first.round) == ("failed", 3)
     assert first.reason.startswith("strategy 'fedavg' was killed (or called os._exit) after: round")
-    assert second.state == "failed" and "is not a valid record" in second.reason
+    assert second.state == "failed" and "cannot be read as a record" in second.reason
 
 
 def test_a_cell_of_cohort_run_that_ended_without_a_log_has_stopped(plan: Plan):
@@ -194,15 +194,13 @@ def test_following_in_a_pipe_prints_the_status_of_each_change(
 
 def test_tables_fit_into_80_columns_and_colors_are_for_terminals(monkeypatch: pytest.MonkeyPatch):
     rows = [["a/" * 60 + "end", 1, 20_000], ["b", 0, 3]]
-    lines = list(shared.table(["name", "done", "missing"], rows, ["", "done", ""]))
+    lines = list(shared.table(["name", "done", "missing"], rows))
     assert max(map(len, lines)) == 80
     assert lines[1].startswith("…") and lines[1].endswith("a/end     1    20000")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert shared.paint("1", "done") == "\x1b[32m1\x1b[0m"
-    colored = list(shared.table(["name", "done", "missing"], rows, ["", "done", ""]))
-    assert "\x1b[32m   1\x1b[0m" in colored[1] and "\x1b" not in colored[0] + colored[2]
     monkeypatch.setenv("NO_COLOR", "1")
     assert shared.paint("1", "done") == "1"
     assert list(map(len, shared.prose("word " * 20).splitlines())) == [79, 19]

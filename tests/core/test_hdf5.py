@@ -12,14 +12,14 @@ import pytest
 
 from cohort.core import hdf5
 from cohort.core.errors import FIXES, FileAccessError, UserError
-from cohort.core.hdf5 import DAMAGED, SEAL_BYTES, new_hdf5, sealed_hdf5
+from cohort.core.hdf5 import DAMAGED, SEAL_BYTES, SealedFile, new_hdf5
 from cohort.data import shards, store
 from cohort.records import record
 
 RNG = np.random.default_rng(8)
 FOREIGN = "it does not begin like a file of this program"
 READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "record": (record.read, "is not a valid record ({}); records are files like"),
+    "record": (record.read, "cannot be read as a record ({}); delete it and start"),
     "shards": (shards.read, "cannot be read as shards ({}); delete it and start"),
     "data": (store.read_labels, "cannot be read as prepared data ({}); delete it and start"),
 }
@@ -38,7 +38,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def content(path: Path) -> Any:
-    with sealed_hdf5(path) as file:
+    with SealedFile(path) as file:
         arrays = [(name, array.dtype, array.tobytes()) for name, array in file.arrays().items()]
         return arrays, {name: np.asarray(value).tobytes() for name, value in file.attrs.items()}
 

@@ -102,7 +102,7 @@ def test_a_mistake_in_a_folder_is_named(tmp_path: Path):
         read(tmp_path)
     pictures(tmp_path, "cat/a.png", "dog/b.png")
     pictures(tmp_path, "dog/c.png", side=3)
-    with pytest.raises(UserError, match=r"dog/c\.png: is a picture of 3 x 3 pixels, 4 x 4 are"):
+    with pytest.raises(UserError, match=r"dog/c\.png: is a picture of 3 x 3 pixels, not square"):
         read(tmp_path)
     (tmp_path / "dog/c.png").write_bytes(b"no picture")
     with pytest.raises(UserError, match=r"dog/c\.png: is not a readable picture"):

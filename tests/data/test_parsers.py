@@ -13,14 +13,13 @@ from cohort.core.errors import UserError
 from cohort.data import store
 from cohort.data.download import download
 from cohort.data.parsers.arrays import Cifar100, Cifar100Coarse
-from cohort.data.parsers.text import Covtype
 from cohort.data.prepare import prepare
 from cohort.settings import PlannedFile, plan_file, write_plan
 from tests.conftest import ROOT
 from tests.data import picture_publishers, publishers
 from tests.data.picture_publishers import MEDICAL, PICTURE_SETS, Known, is_gray, known, zip_of
-from tests.data.publishers import CLASSES, Foreign, gz, idx, packed, python2_pickle
-from tests.data.row_publishers import ROW_SETS, forest, lines
+from tests.data.publishers import CLASSES, Foreign, packed, python2_pickle
+from tests.data.row_publishers import ROW_SETS
 
 FACTS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
 JPEG_ERROR = 4  # levels by which a flat color may be off after JPEG
@@ -112,21 +111,6 @@ def test_a_pickle_that_is_refused(content: bytes, sentence: str):
     assert sentence in message and not Path("written").exists()
 
 
-IMAGES, LABELS = idx(np.zeros((2, 28, 28), dtype=np.uint8)), idx(np.zeros(2, dtype=np.uint8))
-IDX = {
-    "truncated": (IMAGES[:-1], "cannot be read (cannot reshape"),
-    "labels in place of images": (LABELS, "it is not an IDX file of bytes in 3 dimensions"),
-    "numbers in place of bytes": (b"\0\0\x0d\x03" + IMAGES[4:], "it is not an IDX file"),
-    "fewer labels": (IMAGES, "mnist: train has 2 samples of [1, 28, 28] and 20 labels"),
-}
-
-
-@pytest.mark.parametrize("case", IDX)
-def test_an_idx_file_that_is_refused(case: str):
-    content, sentence = IDX[case]
-    assert sentence in refusal("mnist", {"train-images-idx3-ubyte": content})
-
-
 def expected_color(dataset: str, picture: Known) -> tuple[int, int, int]:
     """Gray pictures, and sets of them, have the red of the color in each channel."""
     has_gray = dataset in ("cinic10", "tiny-imagenet")
@@ -187,20 +171,3 @@ def test_a_wrong_archive_is_reported(
     (name,) = FACTS[dataset]["files"]
     left = {path: data for path, data in members.items() if data is not None}
     assert sentence in refusal(dataset, {name: zip_of(left)})
-
-
-TREES = lines(forest(3, 4, 1))
-BROKEN = {
-    "a column less": gz("".join([*TREES, "1,2,3\n"]).encode()),
-    "no number": gz("".join([*TREES, TREES[0].replace(",0,", ",x,", 1)]).encode()),
-    "more than 16 bits": gz("".join([*TREES, TREES[0].replace(",0,", ",32768,", 1)]).encode()),
-    "truncated": gz("".join(TREES).encode())[:-20],
-    "not packed": "".join(TREES).encode(),
-}
-
-
-@pytest.mark.parametrize("case", BROKEN)
-def test_another_table_is_refused(case: str):
-    Path("covtype.data.gz").write_bytes(BROKEN[case])
-    with pytest.raises(UserError, match=r"^covtype.data.gz: [^\n]*$"):
-        Covtype().parse(Path())

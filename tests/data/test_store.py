@@ -13,10 +13,9 @@ from cohort.core.errors import UserError
 from cohort.core.hdf5 import new_hdf5
 from cohort.data import store
 from cohort.data.parsers import PARSERS
-from cohort.data.parsers.parser import Parser
 from cohort.data.prepare import prepare
 from cohort.data.samples import load
-from cohort.data.split import Blocks, Split
+from cohort.data.split import Blocks, Parser, Split
 from cohort.settings import PlannedFile, plan_file, write_plan
 
 RNG = np.random.default_rng(6)
@@ -40,7 +39,7 @@ class Noise(Parser):
 @pytest.fixture(autouse=True)
 def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(PARSERS, "noise", Noise)
+    monkeypatch.setitem(PARSERS.by_name, "noise", Noise)
     monkeypatch.setattr(Noise, "folders", [])
 
 
@@ -136,6 +135,6 @@ def test_a_wrong_count_or_shape_is_reported_and_leaves_no_file(wrong: dict[str, 
         prepared(**wrong)
     assert str(caught.value) == (
         f"noise: {name} has {stored} samples of [3, 6, 5] and {stored} labels, "
-        f"config/datasets.yaml expects {expected[name]} of {expected['shape']}"
+        f"datasets.yaml expects {expected[name]} of {expected['shape']}"
     )
     assert [path.name for path in Path().iterdir()] == ["results"]  # where the plan file lies

@@ -65,7 +65,7 @@ def declared_with(monkeypatch: pytest.MonkeyPatch, *metrics: dict[str, Metric]) 
     """The declared metrics with further selectors, which declare these."""
     for number, own in enumerate(metrics):
         selector = type(f"Selector{number}", (Random,), {"metrics": own})
-        monkeypatch.setitem(SELECTORS, f"selector{number}", selector)
+        monkeypatch.setitem(SELECTORS.by_name, f"selector{number}", selector)
     return names._declared()
 
 

@@ -5,11 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
-from cohort.pipeline.stages import experiment_plan, page_spec
+from cohort.pipeline.stages import page_spec
 from cohort.plan import Plan
-from tests.data.picture_publishers import zip_of
 
 PlanOf = Callable[..., Plan]
 PACS, DIGITS = (
@@ -18,7 +16,7 @@ PACS, DIGITS = (
 )
 SETTINGS = {"model": "small-cnn", "clients": 10, "cohort": 3, "rounds": 5, "batch": 16, "lr": 0.05}
 MIXED = {"axes": {"dataset": ["cifar10", "pacs"], "seed": [0, 1, 2]}}
-NOTE = f"study.main: 3 of 6 cells skipped: pacs is behind a login ({PACS}); set data_paths"
+NOTE = f"study.main: 3 of 6 cells skipped: pacs is behind a login ({PACS}); set data_mirror"
 
 
 def datasets_of(plan: Plan) -> list[str]:
@@ -32,15 +30,7 @@ def test_cells_without_data_are_skipped_with_one_line(plan_of: PlanOf):
     assert page_spec(plan, "study")["notes"] == [NOTE]
 
 
-@pytest.mark.parametrize("form", ["zip", "folder"])
-def test_a_path_brings_them_back(plan_of: PlanOf, form: str):
-    Path("folder").mkdir()
-    Path("zip").write_bytes(zip_of({"pacs/splits/x.txt": b""}))
-    plan = plan_of(MIXED, settings=SETTINGS, config={"data_paths": {"pacs": form}})
-    assert datasets_of(plan) == ["cifar10", "pacs"] * 3 and plan.notes == []
-
-
-def test_so_do_a_mirror_the_raw_file_and_the_prepared_data(plan_of: PlanOf):
+def test_a_mirror_the_raw_file_and_the_prepared_data_bring_them_back(plan_of: PlanOf):
     every = plan_of(MIXED, settings=SETTINGS).data.values()
     (data,) = (item for item in every if item.settings["dataset"] == "pacs")
     Path("mirror/deep").mkdir(parents=True)
@@ -56,8 +46,9 @@ def test_so_do_a_mirror_the_raw_file_and_the_prepared_data(plan_of: PlanOf):
 
 
 def test_a_record_that_exists_stays_and_its_digest_is_the_same_with_data(plan_of: PlanOf):
-    Path("zip").write_bytes(zip_of({"pacs/splits/x.txt": b""}))
-    given = plan_of(MIXED, settings=SETTINGS, config={"data_paths": {"pacs": "zip"}})
+    Path("mirror").mkdir()
+    Path("mirror/pacs.zip").touch()
+    given = plan_of(MIXED, settings=SETTINGS, config={"data_mirror": "mirror"})
     row = given.study("study").experiments["main"].rows[3]  # of seed 1
     assert row.labels["dataset"] == "pacs"
     record = Path(given.cells[row.digest].path)
@@ -80,23 +71,6 @@ def test_what_would_show_nothing_is_left_out(plan_of: PlanOf):
         note = NOTE.replace("3 of 6", "2 of 2") + " (fig1, tab1 cannot be drawn)"
         assert plan.notes == [note] and plan.digests("study") == []
         assert plan.study("study").experiments == {} == plan.study("study").drawn_items()
-
-
-def test_generated_data_are_marked_in_settings_metrics_and_notes(plan_of: PlanOf, project: Path):
-    before = plan_of({"axes": {"seed": [0, 1]}})
-    file = project / "config/datasets.yaml"
-    facts = yaml.safe_load(file.read_text())
-    facts["digits"]["generated"] = True
-    file.write_text(yaml.safe_dump(facts, sort_keys=False))
-    after = plan_of({"axes": {"seed": [0, 1]}})
-    for plan, value in ((before, None), (after, True)):
-        cells = experiment_plan(plan, "study", "main")[1]["cells"]
-        cells += [cell.plain_settings() for cell in plan.cells.values()]
-        assert [cell.get("generated") for cell in cells] == [value] * 4
-    assert after.notes == [
-        "study.main: 2 of 2 cells are of generated stand-in data (digits): their numbers are no reproduction of any paper"
-    ]
-    assert not set(before.cells) & set(after.cells)
 
 
 def test_without_tenseal_cells_are_skipped_with_one_line(

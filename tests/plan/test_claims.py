@@ -1,4 +1,4 @@
-"""Claims and findings are checked, and claims resolved to comparisons, before anything is trained."""
+"""Claims are checked and resolved to comparisons before anything is trained."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -128,19 +128,3 @@ def test_what_cannot_be_compared_is_refused(
         planned(changed)
     assert sentence in str(error.value), str(error.value)
     assert str(error.value).startswith("config/studies/study.yaml: claims.one")
-
-
-TABLE = {
-    **{"experiment": "main", "metric": "test_accuracy", "at": "21-30", "rows": ["partition"]},
-    "also": ["selection_gini last"],
-}
-SHOWN = {"board, fedavg, iid, 21-30, mean": "81 [80, 82]", "board, selection_gini, mean": 0.3}
-
-
-def test_a_finding_rests_on_what_the_study_shows(plan_of: PlanOf) -> None:
-    finding = {"text": "It is 81.", "rests_on": SHOWN}
-    study = {"tables": {"board": TABLE}, "findings": [finding]}
-    assert plan_of({}, **study).study("study").findings == [finding]
-    finding["rests_on"] = {"board, iid, median": 81}
-    with pytest.raises(UserError, match=r"findings\[0\].rests_on"):
-        plan_of({}, **study)

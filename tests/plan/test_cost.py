@@ -11,7 +11,7 @@ from cohort.models import MODELS
 from cohort.pipeline.driver import freeze_plan
 from cohort.pipeline.stages import Stages
 from cohort.plan import Plan
-from cohort.plan.cost import RATES, jobs_needed, memory_mb, resource_request, round_seconds
+from cohort.plan.cost import RATES, memory_mb, resource_request, round_seconds
 from cohort.settings import PlannedFile
 from cohort.training.cell import Cell, cell_of
 
@@ -108,7 +108,6 @@ def test_steps_and_attempts():
     long = cell_with(AML | {"rounds": 43_200, "evaluate_every": 100})  # about six days
     minutes = [resource_request(long, CIFAR, 1, most)[1] for most in (90, 4320, 99_999)]
     assert minutes == [90, 4320, 10080]
-    assert [jobs_needed(cell_with(AML), CIFAR), jobs_needed(long, CIFAR)] == [1, 7]
 
 
 def test_driver_and_job_request_the_same(plan_of: PlanOf):

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from cohort.core.errors import UserError
-from cohort.plan import all_studies, drawn_names, load
+from cohort.plan import drawn_names, load
 from cohort.plan.expansion import with_strategies
 
 MINE = {"title": "Mine", "selector": {"name": "entropy", "buffer": 0.3}}
@@ -127,13 +127,3 @@ def test_names_of_built_in_strategies_studies_and_data_sets_are_taken(project: P
     write("studies/demo.yaml", {"title": "Demo"})
     with pytest.raises(UserError, match=r"^my/studies/demo.yaml: config/studies/demo.yaml has"):
         load()
-
-
-def test_another_folder_is_named_in_the_config_alone(project: Path):
-    write("studies/beside.yaml", {"title": "Beside"})
-    assert "beside" in all_studies()
-    config = Path("config/config.yaml")
-    config.write_text(config.read_text().replace("my: my ", "my: elsewhere "))
-    assert "beside" not in all_studies()
-    with pytest.raises(UserError, match=r"in config/config\.yaml only"):
-        load({"my": "my"})

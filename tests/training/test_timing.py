@@ -29,7 +29,7 @@ class ByHand(Devices):
 
 
 def timed(selector: Selector, monkeypatch: pytest.MonkeyPatch, **settings: object) -> Task:
-    monkeypatch.setitem(DEVICES, "by-hand", ByHand)
+    monkeypatch.setitem(DEVICES.by_name, "by-hand", ByHand)
     return task_by_hand(selector, client_devices="by-hand", **settings)
 
 

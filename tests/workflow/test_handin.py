@@ -161,7 +161,7 @@ def test_what_is_not_handed_in(handed_in_once: Project, handin: Path, tmp_path: 
     assert "again/mine: 2 of 4 runs" in done.stdout
     stranger.replace("my/selection/turns.py", "a cohort are", "it goes")
     done = cohort(stranger, "export", "my", "--to", "more")
-    assert "2 records were made by another my/selection/turns.py: raise" in done.stderr
+    assert "another my/selection/turns.py made 2 runs: raise" in done.stderr
     assert not (stranger.root / "more").exists()
     assert "is no hand-in" in cohort(stranger, "verify", "--from", "my", "1").stderr
     assert "'all' is not a number" in cohort(stranger, "verify", "--from", "again", "all").stderr

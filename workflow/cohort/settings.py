@@ -2,6 +2,7 @@
 
 Planning writes these files (`plan/resolution.py`); `training/cell.py` reads a cell from its own."""
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -258,10 +259,9 @@ def check_digest(
 ) -> None:
     """Raise UserError unless the planned file's digest is that of its identity, which `identity`
     derives from its settings, and of its science versions."""
-    try:
+    is_right = False
+    with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):  # of another kind
         is_right = planned.digest == digest_of(identity(planned), planned.science)
-    except (KeyError, TypeError, ValueError, AttributeError):  # settings of another kind
-        is_right = False
     if not is_right:
         why = f"its settings are not those of {planned.digest}"
         raise UserError(f"{plan_file(planned.digest)}: {why}; {PLAN_FIX}")
@@ -270,10 +270,9 @@ def check_digest(
 def options_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The options of each stage, by stage: everything in the config that cannot change a result."""
     keys = ("device", "trainer", "jobs_per_gpu", "checkpoint_seconds")
-    mirror, paths = config.get("data_mirror", ""), config.get("data_paths", {})
     return {
         "train": {key: config[key] for key in keys if key in config},
-        "download": {"mirror": mirror, "paths": paths},
+        "download": {"mirror": config.get("data_mirror", "")},
         "request": {key: config[key] for key in ("max_runtime",) if key in config},
     }
 

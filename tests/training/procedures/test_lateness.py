@@ -22,7 +22,7 @@ ARRIVALS = {0: 1 + 4, 1: 10 + 16, 2: 10 + 4, 3: 4}
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., RunState]:
-    monkeypatch.setitem(DEVICES, "by-hand", ByHand)
+    monkeypatch.setitem(DEVICES.by_name, "by-hand", ByHand)
 
     def make(selector: Random | None = None, **settings: object) -> RunState:
         given = {"client_devices": "by-hand", "rounds": 1} | settings

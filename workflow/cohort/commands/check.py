@@ -8,64 +8,41 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
 from cohort.commands import shared, status
-from cohort.core.errors import UserError, closest_choice, suggest
+from cohort.core.errors import UserError, suggest
 from cohort.pipeline.preview import collect_partial, draw_item, draw_studies
 from cohort.pipeline.stages import claims_spec
-from cohort.plan import Plan, all_studies, loading, require_study
+from cohort.plan import Plan, require_study
 from cohort.plan.study import claimed_experiments
 from cohort.results.claims.judged import NOT_HELD, JudgedClaim, judged_claims
 
 
 def check_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the claim or study, --details and --json."""
-    shared.add_config(parser)
-    text = "a claim (STUDY.CLAIM where two studies have one of that name), or a whole study"
+    """Add the claim or study, and --json."""
+    shared.add_config(parser, "scale", "seeds")
+    text = "a claim STUDY.CLAIM, with its evidence, or a whole study"
     parser.add_argument("claim", metavar="CLAIM", help=text)
-    text = "print the evidence for each claim of a study"
-    parser.add_argument("--details", action="store_true", help=text)
     parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
 
 
 def check_command(options: argparse.Namespace) -> None:
     """Print what the paper's values and our runs say of a claim, or of each claim of a study."""
-    study, names = find_claims(options.claim)
-    plan = shared.load_plan(options, studies=study, only="")
+    study, _, name = options.claim.partition(".")
+    plan = shared.load_plan(options, studies=require_study(study), only="")
     spec = claims_spec(plan, study)
-    spec["claims"] = {name: spec["claims"][name] for name in names}
+    if not spec["claims"]:
+        raise UserError(f"{study} has no claims")
+    if name and name not in spec["claims"]:
+        raise UserError(f"{study} has no claim '{name}'{suggest(name, spec['claims'])}")
+    if name:
+        spec["claims"] = {name: spec["claims"][name]}
     used = claimed_experiments(spec["claims"].values())
     with tempfile.TemporaryDirectory(prefix="cohort-check-") as folder:
-        names = [name for name in spec["metrics"] if name in used]
-        spec["metrics"] = {name: collect_partial(plan, study, name, folder) for name in names}
+        keys = [key for key in spec["metrics"] if key in used]
+        spec["metrics"] = {key: collect_partial(plan, study, key, folder) for key in keys}
         claims = judged_claims(spec)
     data = {"study": study, "scale": plan.scale, "claims": list(map(asdict, claims))}
-    lines = _details if options.details or options.claim != study else _overview
-    printed = lines(plan, study, claims, reproduces=spec["reproduces"])
-    shared.report(printed, lambda: data, as_json=options.json)
-
-
-def find_claims(text: str) -> tuple[str, list[str]]:
-    """Find the study and its claims: the one of `STUDY.CLAIM`, the only one of this name in any
-    study, or all of a study. Raise UserError if there is none, or several studies have it."""
-    studies = all_studies()
-    study, _, claim = text.rpartition(".")
-    if not study and claim not in studies:
-        named = {name: loading.claim_names(name) for name in studies}
-        having = [name for name, claims in named.items() if claim in claims]
-        if len(having) > 1:
-            where = " and ".join(f"{name}.{claim}" for name in having)
-            raise UserError(f"'{text}' is the name of several claims; name {where}")
-        if not having:
-            every = {name: study for study, claims in named.items() for name in claims}
-            near = closest_choice(claim, every)
-            meant = f"{every[near]}.{near}" if near else ""
-            raise UserError(f"there is no study or claim '{text}'{suggest(claim, studies, meant)}")
-        return having[0], [claim]
-    study = require_study(study or claim)
-    if not (claims := loading.claim_names(study)):
-        raise UserError(f"{study} has no claims")
-    if text != study and claim not in claims:
-        raise UserError(f"{study} has no claim '{claim}'{suggest(claim, claims)}")
-    return study, claims if text == study else [claim]
+    lines = (_details if name else _overview)(plan, study, claims, reproduces=spec["reproduces"])
+    shared.report(lines, lambda: data, as_json=options.json)
 
 
 def _overview(
@@ -94,20 +71,21 @@ def _details(
 ) -> Iterator[str]:
     """Yield lines with each claim's sentence, both verdicts and evidence, and contradictions."""
     for claim in claims:
-        yield f"{study}.{claim.claim}: {claim.says} ({claim.where})"
+        name = f"{study}.{claim.claim}"
+        yield f"{name}: {claim.says} ({claim.where})"
         if reproduces:
             yield f"  the paper's own values: {claim.paper}. {claim.paper_evidence}".rstrip()
         if claim.doubtful:
             yield f"  doubtful: {claim.doubtful}"
         runs = f"our runs ({claim.n} of {claim.planned}, scale {plan.scale})"
         yield f"  {runs}: {claim.measured}. {claim.measured_evidence}"
-    for name in (claim.claim for claim in claims if claim.paper == NOT_HELD):
-        yield f"the paper contradicts itself: its own values do not bear out {study}.{name}"
+        if claim.paper == NOT_HELD:
+            yield f"the paper contradicts itself: its own values do not bear out {name}"
 
 
 def draw_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what to draw, and the options that plan it."""
-    shared.add_config(parser)
+    shared.add_config(parser, "scale", "seeds")
     text = f"a study, or a figure or table STUDY.NAME (default: {shared.LISTED})"
     parser.add_argument("studies", nargs="*", metavar="WHAT", help=text)
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 import cohort
-from cohort.core.errors import UserError, closest_choice, explain_errors, suggest
+from cohort.core.errors import UserError, explain_errors, suggest
 
 GROUPS = {
     "start": {
@@ -46,10 +46,9 @@ To train whole studies, use snakemake.
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Only its own module is imported, so that `cohort --help` answers at once."""
-    arguments = config_last(sys.argv[1:] if arguments is None else arguments)
     try:
         with explain_errors("this folder"):
-            options = parse(arguments)
+            options = parse(sys.argv[1:] if arguments is None else arguments)
             options.run(options)
             sys.stdout.flush()
     except UserError as error:
@@ -61,44 +60,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse a command line. A mistake ends the program with the usage, and with what was meant."""
-    named = next((word for word in arguments if not word.startswith("-")), "")
-    lines = [INTRODUCTION]
-    for title, group in GROUPS.items():
-        lines += [f"{title}:", *(f"  {name:9} {text}" for name, text in group.items()), ""]
-    parser = argparse.ArgumentParser(
-        prog="cohort",
-        usage="cohort [-h] [--version] COMMAND ...",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="\n".join(lines),
-    )
-    parser.add_argument("--version", action="version", version=f"cohort {cohort.__version__}")
-    kind = {"metavar": "COMMAND", "help": argparse.SUPPRESS}
-    commands = parser.add_subparsers(prog="cohort", required=True, **kind)
-    for name, text in COMMANDS.items():
-        command = commands.add_parser(name, description=f"{text[0].upper()}{text[1:]}.")
-        if name == named:
-            module = importlib.import_module(f"cohort.commands.{MODULES.get(name, name)}")
-            getattr(module, f"{name}_arguments", lambda parser: None)(command)
-            command.set_defaults(run=getattr(module, f"{name}_command"), parser=command)
-    if named and named not in COMMANDS:
-        parser.error(f"there is no command '{named}'{suggest(named, COMMANDS)}")
-    options, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        known = (name for action in options.parser._actions for name in action.option_strings)
-        near = closest_choice(unknown[0].partition("=")[0], known)
-        hint = f"; did you mean '{near}'?" if near else ""
-        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
-    return options
-
-
-def config_last(arguments: Sequence[str]) -> list[str]:
-    """Move --config and its KEY=VALUE words behind the other arguments, or argparse would take what
-    follows them, such as a study, for one more of them. What follows `--` stays last."""
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    kept, moved, in_config = list[str](), list[str](), False
-    for word in arguments[:end]:
-        is_value = "=" in word and not word.startswith("-")
-        in_config = word == "--config" or (in_config and is_value)
-        (moved if in_config else kept).append(word)
-    return [*kept, *moved, *arguments[end:]]
+    """Parse a command line. A mistake ends the program with the usage and what is possible."""
+    name = arguments[0] if arguments else ""
+    if name not in COMMANDS:
+        lines = [INTRODUCTION]
+        for title, group in GROUPS.items():
+            lines += [f"{title}:", *(f"  {key:9} {text}" for key, text in group.items()), ""]
+        usage, form = "cohort [-h] [--version] COMMAND ...", argparse.RawDescriptionHelpFormatter
+        parser = argparse.ArgumentParser("cohort", usage, "\n".join(lines), formatter_class=form)
+        parser.add_argument("--version", action="version", version=f"cohort {cohort.__version__}")
+        parser.parse_known_args(arguments)
+        parser.error(f"there is no command '{name}'{suggest(name, COMMANDS)}")
+    module = importlib.import_module(f"cohort.commands.{MODULES.get(name, name)}")
+    parser = argparse.ArgumentParser(f"cohort {name}", description=COMMANDS[name])
+    getattr(module, f"{name}_arguments", lambda parser: None)(parser)
+    parser.set_defaults(run=getattr(module, f"{name}_command"))
+    return parser.parse_args(arguments[1:])

@@ -18,8 +18,7 @@ from cohort.core.paths import CELLS, RELEASED, SHARDS, digest_in, record_file
 from cohort.core.shipped import shipped
 from cohort.pipeline.driver import lock_directory
 from cohort.plan import Plan, all_studies, load
-from cohort.records.record import Record, read
-from cohort.results.names import METRICS
+from cohort.records.record import read
 from cohort.results.release import describing
 from cohort.results.release import folder as releases
 from cohort.results.release.restoring import RestoreOutcome, restore
@@ -30,35 +29,35 @@ from cohort.training.job.lease import is_held
 NAME = re.compile(rf"(?:clients\d+-)?seed(\d+)-({DIGEST})")
 SHOWN = 5  # runs that are named
 CODE = (".py", ".yaml", ".csv")  # the user's files that are handed in: what defines runs
-METRIC = "test_accuracy"
 
 
 def planned_files(plans: Iterable[Plan]) -> Callable[[Path], bool]:
     """Make a function that says whether plans have the record or shards of a path, or would have
     them with further seeds: `--seeds 5` trains more than studies name."""
-    by_folder: defaultdict[Path, dict[Path, Cell | PlannedFile]] = defaultdict(dict)
+    planned: dict[Path, Cell | PlannedFile] = {}
+    by_folder: defaultdict[Path, list[Cell | PlannedFile]] = defaultdict(list)
     for plan in plans:
-        every: list[Cell | PlannedFile] = [*plan.cells.values(), *plan.shards.values()]
-        for planned in every:
-            path = Path(planned.path)
-            by_folder[path.parent][path] = planned
+        planned |= {Path(item.path): item for item in plan.cells.values()}
+        planned |= {Path(item.path): item for item in plan.shards.values()}
+    for path, item in planned.items():
+        by_folder[path.parent].append(item)
 
     @cache
     def identities(folder: Path) -> list[tuple[dict[str, Any], Mapping[str, int]]]:
         """What the digests in a folder are made from, besides the seed, each once."""
         by_digest = {}
-        for planned in by_folder[folder].values():
-            if isinstance(planned, Cell):
-                identity = planned.identity()
+        for item in by_folder[folder]:
+            if isinstance(item, Cell):
+                identity = item.identity() | {"seed": 0}
             else:
-                identity = shard_identity(planned.settings, digest_in(planned.inputs["data"]))
-            identity = identity | {"seed": 0}
-            by_digest[digest_of(identity, planned.science)] = identity, planned.science
+                data = digest_in(item.inputs["data"])
+                identity = shard_identity(item.settings, data) | {"seed": 0}
+            by_digest[digest_of(identity, item.science)] = identity, item.science
         return list(by_digest.values())
 
     def is_planned(path: Path) -> bool:
         name = NAME.fullmatch(path.stem)
-        return path in by_folder[path.parent] or any(
+        return path in planned or any(
             name and digest_of(identity | {"seed": int(name[1])}, science) == name[2]
             for identity, science in identities(path.parent)
         )
@@ -68,7 +67,7 @@ def planned_files(plans: Iterable[Plan]) -> Callable[[Path], bool]:
 
 def prune_arguments(parser: argparse.ArgumentParser) -> None:
     """Add --config and --delete."""
-    shared.add_overrides(parser)
+    shared.add_config(parser)
     parser.add_argument("--delete", action="store_true", help="delete them")
 
 
@@ -147,7 +146,7 @@ def _export(plan: Plan, study: str, folder: Path, is_handin: bool) -> int:
             runs[run.header["digest"]] = run
     if is_handin:
         changed = (user_files.changed_files(run.header["provenance"]) for run in runs.values())
-        for sentence in user_files.changed_sentences("record", changed):
+        for sentence in user_files.changed_sentences(changed):
             raise UserError(sentence)
     if not runs and not is_handin:
         raise UserError(f"{study} has no finished run at scale {plan.scale}; train it first")
@@ -166,7 +165,7 @@ def _export(plan: Plan, study: str, folder: Path, is_handin: bool) -> int:
 
 def restore_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the studies, and --from."""
-    shared.add_studies(parser, whole=True, default="all that have a release")
+    shared.add_studies(parser, ("scale", "seeds"), "all that have a release")
     text = f"a folder with releases, one for each study (default: {RELEASED})"
     parser.add_argument("--from", dest="source", metavar="DIR", default=RELEASED, help=text)
 
@@ -200,15 +199,7 @@ def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
     }
     texts = (f"{counted(len(runs), 'run')} {text}" for text, runs in counts.items() if runs)
     yield f"{address}: {'; '.join(texts)}"
-    for digest, (here, released) in [*outcome.different.items()][:SHOWN]:
-        yield f"  {digest}: {_run_text(here)} here, {_run_text(released)} in the release"
-    if outcome.unplanned:
-        more = ", ..." if len(outcome.unplanned) > SHOWN else ""
-        yield f"  not planned: {', '.join(outcome.unplanned[:SHOWN])}{more}"
-
-
-def _run_text(record: Record) -> str:
-    """A run's last accuracy and where it was trained: `52.69 % (native on AMD EPYC)`."""
-    value = METRICS[METRIC].scale * record.history.last(METRIC)
-    provenance = record.header["provenance"]
-    return f"{value:.2f} % ({provenance['trainer']} on {', '.join(provenance['devices'])})"
+    for what, runs in (("other", outcome.different), ("not planned", outcome.unplanned)):
+        if runs:
+            more = ", ..." if len(runs) > SHOWN else ""
+            yield f"  {what}: {', '.join([*runs][:SHOWN])}{more}"

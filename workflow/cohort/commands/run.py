@@ -31,13 +31,12 @@ else:  # a cell imports only what it uses
 
 
 def run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the cell, where to stop and the device."""
-    add_config(parser)
+    """Add the cell, and where to stop."""
+    add_config(parser, "scale", "seeds")
     text = "the path of a record, a digest or the beginning of one, or a plan file"
     parser.add_argument("cell", metavar="CELL", help=text)
     text = "stop after round R and save a checkpoint, from which the next start resumes"
     parser.add_argument("--until", type=positive, metavar="R", help=text)
-    parser.add_argument("--device", choices=["auto", "cpu", "cuda"], help="where to train")
     # for `training_command` only
     parser.add_argument("--options", type=json.loads, default={}, help=argparse.SUPPRESS)
 
@@ -46,9 +45,8 @@ def run_command(options: argparse.Namespace) -> None:
     """Train the cell of a plan file. Plan any other cell here, make its data and shards, and become
     the process that trains it."""
     file = Path(options.cell)
-    given = options.options | ({"device": options.device} if options.device else {})
     if file.suffix == ".json" and file.exists():
-        run_cell(file, options.until, **given)
+        run_cell(file, options.until, **options.options)
         return
     check_cell_text(options.cell)
     with machine.freeze_objects():
@@ -57,7 +55,7 @@ def run_command(options: argparse.Namespace) -> None:
         write_plan(cell.planned())
     if not Path(cell.path).exists():
         make_inputs(plan, cell)
-    given = options_of(plan.config)["train"] | given
+    given = options_of(plan.config)["train"]
     command = training_command(plan_file(cell.digest), options.until, given)
     sys.stdout.flush()
     os.execv(command[0], command)

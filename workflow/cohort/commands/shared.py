@@ -1,5 +1,4 @@
-"""What commands share: options, the plan that these ask for, and output in lines of at most 80
-columns, with colors in a terminal only."""
+"""Options of commands, the plan they ask for, and output in 80 columns, colored in terminals."""
 
 import argparse
 import json
@@ -17,7 +16,13 @@ if TYPE_CHECKING:
 else:  # `cohort run` of a plan file plans nothing
     planning, yaml_files = lazy("cohort.plan"), lazy("cohort.plan.yaml_files")
 
-KEYS = ("scale", "only", "seeds")  # of config/config.yaml that have an option of their own
+OPTIONS = {
+    "scale": ("NAME", "a scale of config/scales.yaml"),
+    "only": ("LABEL=VALUE", "a part of the matrix: strategy=fedavg|loss,seed=0"),
+    "seeds": ("N", "number of seeds of every experiment"),
+}
+"""The keys of config/config.yaml that have an option of their own: its value, and its meaning."""
+
 LISTED = "those that config/config.yaml lists"
 
 WIDTH = 80
@@ -30,33 +35,22 @@ COLORS = {
 GAP, MORE = "  ", "…"
 
 
-def add_overrides(parser: argparse.ArgumentParser) -> None:
-    """Add --config alone."""
+def add_config(parser: argparse.ArgumentParser, *keys: str) -> None:
+    """Add --config, and the options that stand for these of its keys."""
     text = "override keys of config/config.yaml, as with snakemake, e.g. device=cpu"
     form: Any = {"nargs": "+", "action": "extend", "default": [], "metavar": "KEY=VALUE"}
     parser.add_argument("--config", help=text, **form)
-
-
-def add_config(parser: argparse.ArgumentParser) -> None:
-    """Add --config, --scale and --seeds."""
-    add_overrides(parser)
-    parser.add_argument("--scale", metavar="NAME", help="a scale of config/scales.yaml")
-    parser.add_argument("--seeds", metavar="N", help="number of seeds of every experiment")
-
-
-def add_only(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose the cells of a plan: --config, --scale, --seeds and --only."""
-    add_config(parser)
-    text = "a part of the matrix: strategy=fedavg|loss,seed=0"
-    parser.add_argument("--only", metavar="LABEL=VALUE", help=text)
+    for key in keys:
+        metavar, text = OPTIONS[key]
+        parser.add_argument(f"--{key}", metavar=metavar, help=text)
 
 
 def add_studies(
-    parser: argparse.ArgumentParser, *, whole: bool = False, default: str = LISTED
+    parser: argparse.ArgumentParser, keys: Iterable[str] = OPTIONS, default: str = LISTED
 ) -> None:
-    """Add the names of studies and the options that plan them, --only unless they are `whole`;
-    `default` says which ones are meant without a name."""
-    (add_config if whole else add_only)(parser)
+    """Add the names of studies, and the options for keys of the config that plan them; `default`
+    says which ones are meant without a name."""
+    add_config(parser, *keys)
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"a study (default: {default})")
 
 
@@ -67,9 +61,16 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def share(text: str) -> float:
+    """The value of an argument that must be a number above 0 and below 1."""
+    if not 0 < float(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0 and below 1")
+    return float(text)
+
+
 def config_texts(options: argparse.Namespace) -> list[str]:
     """The KEY=VALUE texts of --config, and of the options that stand for one of its keys."""
-    values = ((key, getattr(options, key, None)) for key in KEYS)
+    values = ((key, getattr(options, key, None)) for key in OPTIONS)
     return [*options.config, *(f"{key}={value}" for key, value in values if value)]
 
 
@@ -105,20 +106,14 @@ def prose(text: str) -> str:
     return fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)
 
 
-def table(
-    titles: Sequence[str], rows: Sequence[Sequence[object]], colors: Sequence[str] = ()
-) -> Iterator[str]:
-    """Yield the lines of a table: a name, shortened to fit, and right-aligned values. `colors`
-    holds the meaning of each column, for values other than 0."""
+def table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
+    """Yield the lines of a table: a name, shortened to fit, and right-aligned values."""
     texts = [list(titles), *(list(map(str, row)) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     widths[0] = max(8, min(widths[0], WIDTH - sum(width + len(GAP) for width in widths[1:])))
-    for line, row in enumerate(texts):
-        fields = [shortened(row[0], widths[0]).ljust(widths[0])]
-        for column, (text, width) in enumerate(zip(row[1:], widths[1:], strict=True), start=1):
-            meaning = colors[column] if line and colors and text != "0" else ""
-            fields.append(paint(text.rjust(width), meaning))
-        yield GAP.join(fields).rstrip()
+    for name, *values in texts:
+        fields = map(str.rjust, values, widths[1:])
+        yield GAP.join([shortened(name, widths[0]).ljust(widths[0]), *fields]).rstrip()
 
 
 def report(lines: Iterable[str], data: Callable[[], Any], *, as_json: bool) -> None:

@@ -80,7 +80,7 @@ def data_arguments(parser: argparse.ArgumentParser) -> None:
     side = "resize pictures to SIDE x SIDE pixels"
     parser.add_argument("--side", type=shared.positive, help=side)
     share = "the share held out for testing if unsplit (0.2)"
-    parser.add_argument("--test", type=float, default=0.2, help=share)
+    parser.add_argument("--test", type=shared.share, default=0.2, help=share)
     seed = "the seed by which that share is drawn (0)"
     parser.add_argument("--seed", type=int, default=0, help=seed)
 
@@ -88,13 +88,11 @@ def data_arguments(parser: argparse.ArgumentParser) -> None:
 def data_command(options: argparse.Namespace) -> None:
     """Store a data set of the user's in my/data, and write its entry in my/datasets.yaml."""
     name, own_file = options.name, user_files.folder() / "datasets.yaml"
-    _check_options(options)
+    if name in load().datasets:
+        raise UserError(f"there is a data set '{name}' already; give yours another name")
+    if not re.fullmatch(DATASET, name):
+        raise UserError(f"'{name}' must be a name of small letters, digits and -")
     before = own_file.read_text(encoding="utf-8").rstrip() + "\n\n" if own_file.exists() else ""
-    try:
-        yaml.safe_load(f"{before}entry: {{}}")
-    except yaml.YAMLError:
-        fix = "write each entry as NAME: with its keys below, or delete the file if it has none"
-        raise UserError(f"{own_file}: no entry can stand below what is there; {fix}") from None
     how = {"side": options.side, "share": options.test, "seed": options.seed}
     arrays, classes = read_user_data(options.path, **how)
     stored = user_files.folder() / "data" / f"{name}.npz"
@@ -121,21 +119,6 @@ def data_command(options: argparse.Namespace) -> None:
     samples = f"{count} samples for training and {entry['test']} for testing"
     each = f"of {len(classes)} classes ({listed}), each {' x '.join(map(str, shape))}"
     print(f"{name}: {samples}, {each}; see {own_file}")
-
-
-def _check_options(options: argparse.Namespace) -> None:
-    """Raise UserError for a name that cannot be used, or an impossible share, seed or size."""
-    name = options.name
-    if name in load().datasets:
-        raise UserError(f"there is a data set '{name}' already; give yours another name")
-    if not re.fullmatch(DATASET, name):
-        raise UserError(f"'{name}' must be a name of small letters, digits and -")
-    if not options.path.exists():
-        raise UserError(f"{options.path} does not exist")
-    if not 0 < options.test < 1:
-        raise UserError(f"--test is {options.test}, but must be above 0 and below 1")
-    if options.seed < 0:
-        raise UserError(f"--seed is {options.seed}, but must be at least 0")
 
 
 doctor_arguments = shared.add_studies
@@ -191,21 +174,17 @@ def check_raw_files(plan: Plan) -> Iterator[tuple[str, str]]:
     """Whether the listed studies' data are here, in the mirror, or have to be downloaded."""
     mirror = plan.config.get("data_mirror", "")
     for planned in plan.data.values():
-        dataset, prepared = planned.settings["dataset"], Path(planned.path).exists()
-        raw = plan.datasets[dataset]["files"]
-        missing = (item for item in planned.inputs.items() if not Path(item[1]).exists())
-        absent = [(Path(path).name, RawFile(**raw[name])) for name, path in missing]
-        fetched = [item for item in absent if not item[1].source.startswith(("package:", "file:"))]
-        names = ({name, file.source_name} for name, file in fetched)
-        if prepared or not fetched:
-            yield "ok", f"{dataset} is {'prepared' if prepared else 'here'}"
-        elif all(files_in_mirror(mirror, pair) for pair in names):
+        dataset = planned.settings["dataset"]
+        names = (Path(path).name for path in planned.inputs.values() if not Path(path).exists())
+        missing = [(name, RawFile(**plan.datasets[dataset]["files"][name])) for name in names]
+        fetched = [item for item in missing if not item[1].source.startswith(("package:", "file:"))]
+        if Path(planned.path).exists() or not fetched:
+            yield "ok", f"{dataset} is here"
+        elif all(files_in_mirror(mirror, {name, file.source_name}) for name, file in fetched):
             yield "ok", f"{dataset} is in the mirror, {mirror}"
         else:
-            where = f"not in the mirror, {mirror}" if mirror else "no data_mirror is set"
-            login = next((file.login for _, file in fetched if file.login), "")
-            how = f"is behind a login ({login})" if login else "has to be downloaded"
-            yield "warning", f"{dataset} {how}; {where}"
+            yield "warning", f"{dataset} has to be downloaded; data_mirror is '{mirror}'"
+    yield from (("warning", note) for note in plan.notes)
 
 
 def schema_command(options: argparse.Namespace) -> None:

@@ -5,10 +5,9 @@ cell would be trained."""
 import argparse
 import contextlib
 import json
-import re
 import shlex
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,8 +16,8 @@ import numpy as np
 
 from cohort.commands import shared
 from cohort.commands.run import check_cell_text, find_cell
-from cohort.core import UserError, counted, duration_text, files, lazy, suggest
-from cohort.core.paths import CELLS, records_in, records_matching
+from cohort.core import UserError, counted, duration_text, lazy, suggest, user_files
+from cohort.core.paths import CELLS
 from cohort.pipeline import cell_states, slurm, stages
 from cohort.pipeline.cell_states import STATES, CellStatus
 from cohort.plan import Plan, all_studies, cost, require_study
@@ -28,12 +27,8 @@ from cohort.results.series import FULL
 from cohort.training.cell import Cell
 
 if TYPE_CHECKING:
-    from rich import live
-    from rich import text as rich_text
-
     from cohort.results import collect
-else:  # only in a terminal, and pandas
-    live, rich_text = lazy("rich.live"), lazy("rich.text")
+else:  # it imports pandas
     collect = lazy("cohort.results.collect")
 
 Statuses = dict[tuple[str, str], list[CellStatus]]
@@ -43,6 +38,7 @@ ALWAYS = ("done", "missing")  # the states that have a column even if no cell is
 MOST_LISTED = 20  # cells of a state
 MOST_RECORDS = 5  # other records of a folder that are held against the cell
 EVERY = 2.0  # seconds between two looks of --follow
+CLEAR = "\x1b[H\x1b[J"  # the terminal's screen
 
 
 def status_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,21 +68,19 @@ def status_command(options: argparse.Namespace) -> None:
 
 
 def _follow(plan: Plan) -> None:
-    """Show the status every few seconds, in place or, in a pipe, whenever the state of a cell has
-    changed, until all cells that can run here are done."""
+    """Show the status every few seconds, on a cleared screen or, in a pipe, whenever the state of a
+    cell has changed, until all cells that can run here are done."""
     finished: dict[str, CellStatus] = {}
     before: list[str] = []
-    screen = live.Live(auto_refresh=False) if shared.is_terminal() else contextlib.nullcontext()
-    with contextlib.suppress(KeyboardInterrupt), screen as display:
+    with contextlib.suppress(KeyboardInterrupt):
         while True:
             by_experiment = statuses(plan, finished)
             cells = unique_cells(by_experiment)
             states = [status.state for status in cells]
-            text = "\n".join(status_lines(plan, by_experiment))
-            if display:
-                display.update(rich_text.Text.from_ansi(text), refresh=True)
-            elif states != before:
-                print(text, flush=True)
+            if shared.is_terminal():
+                print(CLEAR, end="")
+            if shared.is_terminal() or states != before:
+                print(*status_lines(plan, by_experiment), sep="\n", flush=True)
             if all(status.is_finished or status.state == "waiting" for status in cells):
                 return
             finished = {status.cell.digest: status for status in cells if status.is_finished}
@@ -129,7 +123,7 @@ def status_lines(plan: Plan, by_experiment: Statuses) -> Iterator[str]:
     for (study, experiment), group in by_experiment.items():
         count = Counter(status.state for status in group)
         rows.append([f"{study}.{experiment}", *(count[state] for state in states)])
-    yield from shared.table(["experiment", *states], rows, ["", *states])
+    yield from shared.table(["experiment", *states], rows)
     for state in ("running", "stopped"):
         here = [status for status in cells if status.state == state]
         for status in here[:MOST_LISTED]:
@@ -144,7 +138,8 @@ def status_lines(plan: Plan, by_experiment: Statuses) -> Iterator[str]:
         yield f"restored from releases, not trained here: {restored}"
     yield from time_left_lines(plan, cells)
     yield from released_lines(plan, [cell.cell for cell in cells if not cell.is_finished])
-    yield from map(shared.prose, [*plan.notes, *cell_states.changed_sentences(cells)])
+    changed = user_files.changed_sentences(cell.changed for cell in cells)
+    yield from map(shared.prose, [*plan.notes, *changed])
     slurm_logs = cell_states.find_slurm_logs()
     for status in cells:
         if status.state == "failed":
@@ -165,19 +160,18 @@ def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
         "restored": sum(status.restored for status in cells),
         "unfinished": [
             {"digest": status.cell.digest, "path": status.cell.path, "state": status.state}
-            | {"round": status.round, "rounds": status.cell.settings.rounds}
-            | {"reason": status.reason}
+            | {
+                "round": status.round,
+                "rounds": status.cell.settings.rounds,
+                "reason": status.reason,
+            }
             for status in cells
             if not status.is_finished
         ],
         "held_jobs": [job._asdict() for job in slurm.held_jobs()],
         "hours_left": cell_states.hours_left(plan, cells),
         "notes": plan.notes,
-        "made_by_another": [
-            {"path": status.cell.path, "files": status.changed}
-            for status in cells
-            if status.changed
-        ],
+        "made_by_another": {cell.cell.path: cell.changed for cell in cells if cell.changed},
     }
 
 
@@ -193,25 +187,20 @@ def time_left_lines(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
 
 
 def summarize_cost(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
-    """The cost of each experiment and of all missing cells that can run here, for JSON."""
+    """For JSON, the cost of each experiment and of all missing cells that can run here. `jobs` has
+    a number of jobs with the megabytes and minutes that each of them requests."""
     experiments, longest = [], plan.config.get("max_runtime", cost.MAX_RUNTIME)
     for (study, name), group in by_experiment.items():
         own = [status for status in group if status.state != "waiting"]
         missing = [status.cell for status in own if not status.is_finished]
-        # by the megabytes and minutes that they request, the jobs that a cell takes in a row
-        jobs: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-        for cell in missing:
-            info = plan.dataset_info(cell)
-            request = cost.resource_request(cell, info, longest=longest)
-            jobs[request].append(cost.jobs_needed(cell, info, longest))
-        requested = [
-            {"count": len(row), "megabytes": mb, "minutes": minutes, "resumed": max(row) - 1}
-            for (mb, minutes), row in sorted(jobs.items())
-        ]
-        hours, rounds = cell_states.core_hours(plan, missing), (c.settings.rounds for c in missing)
-        counts = {"cells": len(own), "missing": len(missing), "rounds": sum(rounds)}
-        summary = {"study": study, "experiment": name, **counts, "core_hours": hours}
-        experiments.append(summary | {"jobs": requested})
+        jobs = Counter(
+            cost.resource_request(cell, plan.dataset_info(cell), longest=longest)
+            for cell in missing
+        )
+        requested = [(count, *request) for request, count in sorted(jobs.items())]
+        counts = {"cells": len(own), "missing": len(missing), "jobs": requested}
+        hours = {"core_hours": cell_states.core_hours(plan, missing)}
+        experiments.append({"study": study, "experiment": name} | counts | hours)
     cells = [status for status in unique_cells(by_experiment) if status.state != "waiting"]
     missing = [status.cell for status in cells if not status.is_finished]
     return {
@@ -230,16 +219,14 @@ def cost_lines(costs: Mapping[str, Any]) -> Iterator[str]:
     rows = []
     for experiment in costs["experiments"]:
         name, hours = f"{experiment['study']}.{experiment['experiment']}", experiment["core_hours"]
-        counts = experiment["cells"], experiment["missing"]
-        rows.append((name, *counts, duration_text(3600 * hours)))
+        rows.append((name, experiment["cells"], experiment["missing"], duration_text(3600 * hours)))
     titles, *lines = shared.table(("experiment", "cells", "missing", "one core"), rows)
     yield titles
     for line, experiment in zip(lines, costs["experiments"], strict=True):
         yield line
-        for job in experiment["jobs"]:
-            request = f"{job['megabytes']} MB and {job['minutes']} minutes on a cluster"
-            more = f", resumed in up to {counted(job['resumed'], 'more job')}"
-            yield f"  {counted(job['count'], 'job')} of {request}{more if job['resumed'] else ''}"
+        for count, megabytes, minutes in experiment["jobs"]:
+            request = f"{megabytes} MB and {minutes} minutes on a cluster"
+            yield f"  {counted(count, 'job')} of {request}"
     yield from map(shared.prose, costs["notes"])
     yield shared.prose(core_sentence(costs["core_hours"], costs["missing"]))
     for device, hours in costs["hours_left"].items():
@@ -250,16 +237,11 @@ def cost_lines(costs: Mapping[str, Any]) -> Iterator[str]:
 
 def released_lines(plan: Plan, missing: Iterable[Cell]) -> Iterator[str]:
     """Yield a line on how many missing cells are released here, if any, and how to take them."""
-    rest = every = {cell.digest for cell in missing}
+    every = {cell.digest for cell in missing}
     folders = release_folders(all_studies()) if every else {}
-    released = [(every & released_digests(file), study) for study, file in folders.items()]
-    studies = []
-    for digests, study in sorted(released, key=lambda pair: -len(pair[0])):
-        if digests & rest:
-            studies.append(study)
-            rest = rest - digests
-    if count := len(every) - len(rest):
-        command = " ".join(["cohort restore", *studies])
+    released = {study: every & released_digests(file) for study, file in folders.items()}
+    if count := len(set().union(*released.values())):
+        command = " ".join(["cohort restore", *(study for study in released if released[study])])
         scale = "" if plan.scale == FULL else f" --scale {plan.scale}"
         verb = "is" if count == 1 else "are"
         yield f"{count:,} of {len(every):,} missing cells {verb} released: {command}{scale}"
@@ -314,7 +296,7 @@ def find_item(
     expanded = plan.study(item.study)
     if name not in (drawn := expanded.drawn_items()):
         for note in expanded.notes:
-            if re.search(rf"[(, ]{re.escape(name)}[, ].*cannot be drawn", note):
+            if f"{name} cannot be drawn" in note or f"{name}, " in note:
                 raise UserError(f"'{text}' waits: {note}")
         raise UserError(f"'{text}': {named} has no figure or table '{name}'{suggest(name, drawn)}")
     return item
@@ -324,7 +306,7 @@ def show_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what to show, and the options that plan it."""
     text = "a figure or table, e.g. fedentopt.tab1, or a cell: its record's path, or its digest"
     parser.add_argument("what", metavar="WHAT", help=text)
-    shared.add_config(parser)
+    shared.add_config(parser, "scale", "seeds")
 
 
 def show_command(options: argparse.Namespace) -> None:
@@ -334,17 +316,20 @@ def show_command(options: argparse.Namespace) -> None:
         print(*_item_lines(find_item(text, options)), sep="\n")
         return
     check_cell_text(text)
-    if file := find_record(text):
+    named = [Path(text)] if text.endswith(".h5") else Path(CELLS).rglob(f"seed*-{text}*.h5")
+    files = [file for file in named if file.exists()]
+    if len(files) > 1:
+        raise UserError(f"'{text}' is the beginning of {len(files)} digests; give more of it")
+    for file in files:
         print(*_record_lines(read(file)), sep="\n", flush=True)
     plan = shared.load_plan(options)
-    if cell := find_cell(plan, str(file or text)):
+    if cell := find_cell(plan, str(files[0]) if files else text):
         print(*_cell_lines(plan, cell), sep="\n")
-    elif file:
-        print(f"{file}: no study has this cell at scale {plan.scale} (see cohort prune)")
+    elif files:
+        print(f"{files[0]}: no study has this cell at scale {plan.scale} (see cohort prune)")
     else:
         where = f"no study has it at scale {plan.scale}"
-        hint = "give the path of a record, or its digest"
-        raise UserError(f"there is no record of a cell '{text}', and {where}; {hint}")
+        raise UserError(f"there is no record of a cell '{text}', and {where}")
 
 
 def _item_lines(item: Item) -> Iterator[str]:
@@ -376,18 +361,6 @@ def _record_lines(record: Record) -> Iterator[str]:
         yield f"{what:18} sent in MB: {up:.6g} up, {down:.6g} down, {between:.6g} between clients"
 
 
-def find_record(text: str) -> Path | None:
-    """The path of the record with this path or this beginning of a digest; None if no digest
-    begins so. Raise UserError if several do."""
-    if "/" in text or text.endswith(".h5"):
-        file = Path(files.relative_path(text))
-        return file if file.exists() else None
-    matches = records_matching(text)
-    if len(matches) > 1:
-        raise UserError(f"'{text}' is the beginning of {len(matches)} digests; give more of it")
-    return matches[0] if matches else None
-
-
 def _cell_lines(plan: Plan, cell: Cell) -> Iterator[str]:
     """Yield a cell's state and, if it is not done, how other records in its folder differ."""
     state = cell_states.status_of(cell, cell_states.find_slurm_logs())
@@ -404,11 +377,11 @@ def _cell_lines(plan: Plan, cell: Cell) -> Iterator[str]:
     }
     waits = f"its record is missing, but it waits: {lacks[0]}" if lacks else ""
     yield f"{cell.path}: {waits or sentences[state.state]}"
-    yield from cell_states.changed_sentences([state])
+    yield from user_files.changed_sentences([state.changed])
     if state.is_finished:
         return
     folder, own = Path(cell.path).parent, f"seed{cell.settings.seed}-"
-    others = [file for file in records_in(folder) if file != Path(cell.path)]
+    others = sorted(set(folder.glob("seed*.h5")) - {Path(cell.path)})
     same_seed = [file for file in others if file.name.startswith(own)]
     for file in (same_seed or others)[:MOST_RECORDS]:
         try:

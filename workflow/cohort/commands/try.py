@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from cohort.commands.status import Item, find_item
 from cohort.core import UserError, counted, errors_at, suggest, user_files
 from cohort.core.files import write_text
 from cohort.pipeline import cell_states, preview, stages
-from cohort.plan import load, yaml_files
+from cohort.plan import load
 from cohort.results.comparison import Comparison, Result
 from cohort.results.names import METRICS, Names
 from cohort.results.series import FULL, NO_VALUE
@@ -33,27 +33,20 @@ def try_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("strategies", nargs="*", metavar="STRATEGY", help=text)
     text = "a figure or table, e.g. fedentopt.tab1"
     parser.add_argument("--on", required=True, metavar="STUDY.NAME", help=text)
-    shared.add_only(parser)
+    shared.add_config(parser, *shared.OPTIONS)
     parser.add_argument("-n", "--dry-run", action="store_true", help="only say what it would cost")
 
 
 def try_command(options: argparse.Namespace) -> None:
     """Say which cells the figure or table shows and what the missing ones cost, train them, and
-    print the results, compared with FedAvg if strategies are named, else with the paper.
-
-    Raise a UserError for a damaged record, with which nothing could be drawn.
-    """
+    print the results, compared with FedAvg if strategies are named, else with the paper."""
     item = _item_with_strategies(options)
-    cells = item.cells()
-    for cell in cells:
-        if cell.state == "failed" and Path(cell.cell.path).exists():
-            raise UserError(cell.reason)
-    print(*_announcement(item, cells), sep="\n", flush=True)
+    print(*_announcement(item, item.cells()), sep="\n", flush=True)
     if not options.dry_run:
         is_complete = run_driver(item.command)
         for line in _outcome(item, is_complete=is_complete, against=bool(options.strategies)):
             print(line)
-    for sentence in cell_states.changed_sentences(item.cells()):
+    for sentence in user_files.changed_sentences(cell.changed for cell in item.cells()):
         print(sentence)
 
 
@@ -87,23 +80,14 @@ def extending_study(item: Item, strategies: Sequence[str]) -> tuple[str, dict[st
         "title": f"{', '.join(strategies)} on {item.study}.{experiment}",
         "experiments": {experiment: {"extends": f"{item.study}.{experiment}", "strategy": added}},
     }
-    name = study_name([*strategies, item.study, experiment], text["experiments"])
+    words = "_".join([*strategies, item.study, experiment])
+    name = f"try_{re.sub(r'[^a-z0-9]+', '_', words)}"
+    if len(name) > LONGEST:
+        name = f"{name[: LONGEST - 9]}_{hashlib.sha256(words.encode()).hexdigest()[:8]}"
     with errors_at(f"{' and '.join(strategies)} cannot be tried on {item.study}.{item.name}"):
         for scale in item.plan.scales:
             load({"scale": scale, "studies": item.study, "only": ""}).check(_study_file(name), text)
     return name, text
-
-
-def study_name(words: Sequence[str], experiments: Mapping[str, Any]) -> str:
-    """The name `try_...` of the study of these words. A digest ends one that is too long, or that
-    another study has: `a-b` and `a b` become the same letters."""
-    name = f"try_{re.sub(r'[^a-z0-9]+', '_', '_'.join(words))}"
-    file = _study_file(name)
-    is_taken = file.exists() and yaml_files.read_yaml(file).get("experiments") != experiments
-    if len(name) > LONGEST or is_taken:
-        digest = hashlib.sha256(" ".join(words).encode()).hexdigest()
-        return f"{name[: LONGEST - 9]}_{digest[:8]}"
-    return name
 
 
 def _study_file(study: str) -> Path:

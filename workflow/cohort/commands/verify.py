@@ -1,5 +1,4 @@
-"""`cohort verify`: train a finished cell, or runs of a release or a hand-in, again in a temporary
-place, and compare them bit by bit."""
+"""`cohort verify`: train finished cells, released or handed in ones, again and compare the bits."""
 
 import argparse
 import os
@@ -13,11 +12,11 @@ from importlib.metadata import version
 from math import nan
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cohort.commands import run as training
 from cohort.commands.shared import add_config, config_texts, load_plan, paint, positive
-from cohort.core import UserError, counted, lazy, paths, sealed_json, shipped, user_files
+from cohort.core import UserError, counted, paths, sealed_json, shipped, user_files
 from cohort.core.files import write_text
 from cohort.plan import Plan, all_studies
 from cohort.records.history import History
@@ -26,15 +25,9 @@ from cohort.results.collect import is_same
 from cohort.results.release.folder import MANIFEST, read_digests, read_release, release_folders
 from cohort.results.release.restoring import restore
 from cohort.training.cell import Cell
+from cohort.training.job import checkpoint, machine
+from cohort.training.job import train as job
 from cohort.training.job.lease import CHECKPOINT, saved_header
-
-if TYPE_CHECKING:
-    from cohort.training.job import checkpoint, machine
-    from cohort.training.job import train as job
-else:  # these import PyTorch
-    machine = lazy("cohort.training.job.machine")
-    job = lazy("cohort.training.job.train")
-    checkpoint = lazy("cohort.training.job.checkpoint")
 
 POINTS, SHARE = 5.0, 0.1  # of an accuracy, and of a loss, where bits may differ
 DECIDING_VERSIONS = ("torch", "numpy")  # the packages whose versions may change bits
@@ -42,7 +35,7 @@ DECIDING_VERSIONS = ("torch", "numpy")  # the packages whose versions may change
 
 def verify_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the cell, --released or --from, and where to stop."""
-    add_config(parser)
+    add_config(parser, "scale", "seeds")
     which = parser.add_mutually_exclusive_group()
     text = "a record's path, or the beginning of a digest (default: any finished cell)"
     which.add_argument("cell", metavar="CELL", nargs="?", help=text)
@@ -69,17 +62,16 @@ def verify_command(options: argparse.Namespace) -> None:
         runs = [run for run in records if run.header["digest"] in listed]
         if not runs:
             raise UserError(f"{paths.RELEASED} has no run of the listed studies")
-        for run in random.sample(runs, min(options.released, len(runs))):
-            check_reproduced(plan, listed[run.header["digest"]], run, options.until)
-        return
-    if options.cell is not None:
-        cell = training.require_cell(plan, options.cell)
+        runs = random.sample(runs, min(options.released, len(runs)))
+    elif options.cell is not None:
+        runs = [read(training.require_cell(plan, options.cell).path)]
     else:
-        done = [cell for cell in listed.values() if Path(cell.path).exists()]
+        done = [cell.path for cell in listed.values() if Path(cell.path).exists()]
         if not done:
             raise UserError("no cell of the listed studies is done; name a record, or train first")
-        cell = random.choice(done)
-    check_reproduced(plan, cell, read(cell.path), options.until)
+        runs = [read(random.choice(done))]
+    for run in runs:
+        check_reproduced(plan, plan.cells[run.header["digest"]], run, options.until)
 
 
 def verify_handin(options: argparse.Namespace) -> None:
@@ -111,7 +103,7 @@ def _run_in_its_project(code: Path, options: argparse.Namespace) -> int:
     command = ["verify", "--from", str(code.parent), options.handin[1], *until, *config]
     resources = Path("resources").resolve()
     with tempfile.TemporaryDirectory(prefix="cohort-handin-") as project:
-        write_text(project / shipped.CONFIG_FILE, f"my: {user_files.PACKAGE}\n")
+        write_text(project / shipped.CONFIG_FILE, "{}\n")
         Path(project, user_files.PACKAGE).symlink_to(code)
         if resources.exists():
             Path(project, resources.name).symlink_to(resources)
@@ -188,8 +180,7 @@ def _train_again(cell: Cell, before: Record, until: int | None) -> Record:
         record, file = Path(folder, Path(cell.path).name), Path(folder, f"{cell.digest}.json")
         sealed_json.write_sealed(file, vars(replace(cell, path=str(record)).planned()), sync=False)
         options = {"trainer": trainer, "device": "cpu" if on_cpu else "auto"}
-        command = training.training_command(file, until, options)
-        if status := subprocess.run(command).returncode:
+        if status := subprocess.run(training.training_command(file, until, options)).returncode:
             raise UserError(f"{cell.path}: training it again failed (exit status {status})")
         if record.exists():
             return read(record)
@@ -202,25 +193,23 @@ def _train_again(cell: Cell, before: Record, until: int | None) -> Record:
         return Record({"provenance": made, "weights_sha256": ""}, history, {})
 
 
-def _each_once(sessions: Sequence[Mapping[str, Any]], key: str) -> str:
-    return " and ".join(dict.fromkeys(str(session.get(key)) for session in sessions))
-
-
 def differing_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     """Describe, by their provenance, why the bits of two runs of a cell may differ: own files,
     devices, trainers, package versions."""
     for file in user_files.changed_files(before):
         yield f"the record was made by another {file}"
-    for key, what in (("device", "on"), ("trainer", "by the trainer")):
-        then, now = (_each_once(made["sessions"], key) for made in (before, after))
-        if then != now:
-            yield f"it was trained {what} {then}, and now {what} {now}"
-    for package in DECIDING_VERSIONS:
-        then, now = (
-            made["versions"].get(package, "of another version") for made in (before, after)
-        )
-        if then != now:
-            yield f"it was trained with {package} {then}, and now with {now}"
+    then, now = map(_conditions, (before, after))
+    for what in then:
+        if then[what] != now[what]:
+            yield f"its {what} was {then[what]}, and is now {now[what]}"
+
+
+def _conditions(made: Mapping[str, Any]) -> dict[str, str]:
+    versions = {name: made["versions"].get(name, "another version") for name in DECIDING_VERSIONS}
+    for key in ("device", "trainer"):
+        sessions = (str(session.get(key)) for session in made["sessions"])
+        versions[key] = " and ".join(dict.fromkeys(sessions))
+    return versions
 
 
 def compare(before: History, after: History, until: int | None) -> tuple[list[str], list[str]]:

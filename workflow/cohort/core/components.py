@@ -11,7 +11,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -21,8 +21,6 @@ from cohort.core import user_files
 from cohort.core.errors import UserError, suggest
 from cohort.core.files import relative_path
 
-NAME = r"[A-Za-z0-9][A-Za-z0-9.+_-]*"  # the form of a component's name
-LONGEST = 100  # characters of a name that holds parameters, which becomes part of a path
 JSON_TYPES: dict[Any, str] = {
     **{int: "integer", float: "number", str: "string", bool: "boolean"},
     **{list: "array", dict: "object", types.NoneType: "null"},
@@ -79,15 +77,14 @@ def parameter(default: Any = dataclasses.MISSING, *, help: str = "", **schema: A
     return dataclasses.field(default=default, metadata={"schema": schema | {"description": help}})
 
 
-class Catalog(MutableMapping[str, type[C]]):
+class Catalog(Mapping[str, type[C]]):
     """The components of a kind by name, in alphabetical order: the built-in `classes`, and those in
     the user's modules that extend `package`, which are imported when they are needed: first those
-    that quote the component's name, then all."""
+    that quote the component's name, then all. `by_name` holds those that are imported."""
 
     def __init__(self, package: str, base: type[C], classes: Iterable[type[C]]):
         self.package, self._base = package, base
-        self._by_name = {cls.name: cls for cls in classes}
-        self._nameless: list[type[C]] = []  # of the user
+        self.by_name = {cls.name: cls for cls in classes}
 
     @functools.cached_property
     def _user_modules(self) -> dict[str, Path]:
@@ -95,55 +92,34 @@ class Catalog(MutableMapping[str, type[C]]):
         return user_files.module_files(self.package)
 
     def __getitem__(self, name: str) -> type[C]:
-        if name not in self._by_name:
+        if name not in self.by_name:
             quoted = re.compile(f"""["']{re.escape(name)}["']""")
             texts = {key: f.read_text("utf-8", "replace") for key, f in self._user_modules.items()}
             self._import_user_modules([key for key, text in texts.items() if quoted.search(text)])
-        if name not in self._by_name:
+        if name not in self.by_name:
             self._import_user_modules(self._user_modules)
-        return self._by_name[name]
-
-    def __setitem__(self, name: str, component: type[C]) -> None:
-        self._by_name[name] = component
-
-    def __delitem__(self, name: str) -> None:
-        del self._by_name[name]
+        return self.by_name[name]
 
     def __iter__(self) -> Iterator[str]:
         self._import_user_modules(self._user_modules)
-        for cls in self._nameless:
-            if not cls.__subclasses__():
-                name = cls.__module__.rpartition(".")[2].replace("_", "-")
-                lacks = "has no name by which a config can refer to it; give it one, such as"
-                where = f"{source_of(cls)}: {cls.__name__}"
-                raise UserError(f'{where} {lacks} name: ClassVar[str] = "{name}"')
-        return iter(sorted(self._by_name))
+        return iter(sorted(self.by_name))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
     def _import_user_modules(self, names: Iterable[str]) -> None:
-        """Add the components of these modules. Raise UserError for a name that is taken or cannot
-        be part of a path."""
+        """Add the components of these modules. Raise UserError for a name that is taken."""
         for module_name in sorted(names):
             del self._user_modules[module_name]
             module = user_files.import_module(self.package, module_name)
             for cls in vars(module).values():
                 is_component = isinstance(cls, type) and issubclass(cls, self._base)
-                if not is_component or cls.__module__ != module.__name__:
+                if not is_component or cls.__module__ != module.__name__ or "name" not in vars(cls):
                     continue
-                if "name" not in vars(cls):
-                    self._nameless.append(cls)
-                    continue
-                if not re.fullmatch(NAME, cls.name):
-                    where = f"{source_of(cls)}: {cls.__name__} has the name '{cls.name}'"
-                    fix = "to be part of paths; name it with letters, digits and . + _ - only"
-                    raise UserError(f"{where}, which is {fix}")
-                first = self._by_name.setdefault(cls.name, cls)
+                first = self.by_name.setdefault(cls.name, cls)
                 if first is not cls:
                     taken = f"'{cls.name}' is the name of {first.__module__}.{first.__name__}"
-                    fix = f"give {cls.__name__} another name"
-                    raise UserError(f"{module.__file__}: {taken} already; {fix}")
+                    raise UserError(f"{module.__file__}: {taken} already; rename {cls.__name__}")
 
 
 @functools.cache
@@ -235,12 +211,6 @@ N = TypeVar("N", bound=NameEncoded)
 
 def parse(text: str, catalog: Mapping[str, type[N]], kind: str) -> N:
     """Build the component that a name describes. Errors call it a `kind`, such as `partition`."""
-    if len(text) > LONGEST:
-        size = f"{len(text)} characters, but may have at most {LONGEST}"
-        raise UserError(f"{kind} '{text[:LONGEST]}...' has {size}")
-    if exponent := re.search(r"[0-9.]+e-[0-9]+", text):
-        form = "numbers in a name are written without an exponent, such as 0.001"
-        raise UserError(f"{kind} '{text}' holds {exponent[0]}, but {form}")
     words = re.match(r"[a-z]+(-[a-z]+)*(?![^-])", text)
     word = words[0] if words and words[0] in catalog else text.partition("-")[0]
     if word not in catalog:

@@ -66,22 +66,15 @@ def explain_errors(path: str | Path = "") -> Iterator[None]:
         raise
 
 
-def suggest(word: object, allowed: Iterable[object], meant: str = "") -> str:
-    """The end of an error sentence about an unknown word: the closest allowed word, or else
-    `meant`, and the list of allowed ones."""
-    choices = [str(choice) for choice in allowed]
-    near = closest_choice(str(word), choices) or meant
-    listed = ", ".join(choices[:20]) + (", ..." if len(choices) > 20 else "")
-    return (f"; did you mean '{near}'?" if near else "") + f" (allowed: {listed})"
-
-
-def closest_choice(word: str, choices: Iterable[str]) -> str:
-    """The choice that is most like a word and begins with the same letter, contains the word or is
-    contained in it; empty if there is none."""
-    for near in difflib.get_close_matches(word, list(choices), n=5, cutoff=0.5):
+def suggest(word: object, allowed: Iterable[object]) -> str:
+    """The end of an error sentence about an unknown word: the allowed word that is most like it, if
+    it begins with the same letter, contains it or is contained in it, and all allowed words."""
+    choices, word = list(map(str, allowed)), str(word)
+    listed = f" (allowed: {', '.join(choices[:20])}{', ...' if len(choices) > 20 else ''})"
+    for near in difflib.get_close_matches(word, choices, n=5, cutoff=0.5):
         if near[:1] == word[:1] or near in word or word in near:
-            return near
-    return ""
+            return f"; did you mean '{near}'?{listed}"
+    return listed
 
 
 @contextlib.contextmanager

@@ -24,27 +24,32 @@ LARGE = 1 << 20  # bytes from which an array has a checksum of its own
 BLOCK = 1 << 20
 
 
-class SealedFile:
-    """An open HDF5 file whose large arrays are verified when they are read."""
+class SealedFile(h5py.File):
+    """An HDF5 file, opened once its checksum is verified, whose large arrays are verified when they
+    are read: ValueError if one is damaged. A file that is damaged may raise any error."""
 
-    def __init__(self, file: h5py.File, large: Mapping[str, tuple[int, int, int]]):
-        self.file, self.large, self.attrs = file, large, file.attrs
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.file
+    def __init__(self, path: str | Path):
+        with open(path, "rb") as stream:
+            try:
+                seal = json.loads(stream.read(SEAL_BYTES))
+                self.large, expected = dict(seal["large"]), seal["sha256"]
+            except (ValueError, TypeError, KeyError, RecursionError):
+                raise ValueError("it does not begin like a file of this program") from None
+            if _sha256_of_rest(stream, self.large) != expected:
+                raise ValueError(DAMAGED)
+        super().__init__(path)
 
     def __getitem__(self, name: str) -> h5py.Dataset:
-        """The array of this name; ValueError if it is damaged."""
         if name in self.large:
             begin, size, crc = self.large[name]
-            with open(self.file.filename, "rb") as stream:
+            with open(self.filename, "rb") as stream:
                 if _crc(stream, begin, size) != crc:
                     raise ValueError(DAMAGED)
-        return self.file[name]
+        return super().__getitem__(name)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All arrays by their paths, verified."""
-        return {name: self[name][()] for name in _arrays(self.file)}
+        return {name: array[()] for name, array in _arrays(self)}
 
 
 @contextlib.contextmanager
@@ -56,9 +61,9 @@ def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
                 yield file
                 file.flush()
                 is_small = os.fstat(stream.fileno()).st_size < LARGE  # so it has no large array
-                arrays = {} if is_small else _arrays(file)
-                large = {name: array for name, array in arrays.items() if array.nbytes >= LARGE}
-                ranges = {name: (a.id.get_offset(), a.nbytes) for name, a in large.items()}
+                arrays = [] if is_small else _arrays(file)
+                large = [(name, array) for name, array in arrays if array.nbytes >= LARGE]
+                ranges = {name: (array.id.get_offset(), array.nbytes) for name, array in large}
             sums = {name: [*pair, _crc(stream, *pair)] for name, pair in ranges.items()}
             seal = json.dumps({"sha256": _sha256_of_rest(stream, sums), "large": sums}).encode()
             assert len(seal) <= SEAL_BYTES, "too many large arrays for the seal"
@@ -67,21 +72,6 @@ def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
         finally:
             if stream.error is not None:
                 raise stream.error
-
-
-@contextlib.contextmanager
-def sealed_hdf5(path: str | Path) -> Iterator[SealedFile]:
-    """Open an HDF5 file once its checksum is verified. A damaged one may raise any error."""
-    with open(path, "rb") as stream:
-        try:
-            seal = json.loads(stream.read(SEAL_BYTES))
-            large, expected = dict(seal["large"]), seal["sha256"]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            raise ValueError("it does not begin like a file of this program") from None
-        if _sha256_of_rest(stream, large) != expected:
-            raise ValueError(DAMAGED)
-    with h5py.File(path) as file:
-        yield SealedFile(file, large)
 
 
 @contextlib.contextmanager
@@ -96,14 +86,17 @@ def explain_unreadable(path: str | Path, kind: str, verb: str) -> Iterator[None]
     except FileAccessError:
         raise
     except Exception as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
         fix = f"delete it and start again to {verb} it anew"
-        raise UserError(f"{path} cannot be read as {kind} ({error}); {fix}") from None
+        raise UserError(f"{path} cannot be read as {kind} ({reason}); {fix}") from None
 
 
-def _arrays(file: h5py.File) -> dict[str, h5py.Dataset]:
-    items: dict[str, Any] = {}
-    file.visititems(items.__setitem__)
-    return {name: item for name, item in items.items() if isinstance(item, h5py.Dataset)}
+def _arrays(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:
+    """All arrays of a file with their paths."""
+    names: list[str] = []
+    file.visit(names.append)
+    items = ((name, file[name]) for name in names)
+    return [(name, item) for name, item in items if isinstance(item, h5py.Dataset)]
 
 
 def _sha256_of_rest(stream: IO[bytes], large: Mapping[str, Any]) -> str:

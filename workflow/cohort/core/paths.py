@@ -1,8 +1,6 @@
 """Paths of the pipeline's files, relative to the working directory. The rules repeat them as
 patterns, which Snakemake must see; a test compares the two."""
 
-import glob
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,21 +47,6 @@ def record_file(settings: Mapping[str, Any], digest: str) -> str:
 def digest_in(path: str | Path) -> str:
     """The digest that ends the name of a record, of shards or of prepared data."""
     return Path(path).stem.rpartition("-")[2]
-
-
-def is_record_file(path: str | Path) -> bool:
-    """Whether a file's name is that of a record; no other file is named so."""
-    return re.fullmatch(r"seed\d+-k[0-9a-f]{12}\.h5", Path(path).name) is not None
-
-
-def records_in(folder: str | Path) -> list[Path]:
-    """Paths of all records below a folder, in order."""
-    return sorted(file for file in Path(folder).rglob("seed*.h5") if is_record_file(file))
-
-
-def records_matching(prefix: str) -> list[Path]:
-    """Paths of the existing records of the cells whose digests begin with a prefix."""
-    return sorted(Path(CELLS).rglob(f"seed*-{glob.escape(prefix)}*.h5"))
 
 
 def state_folder(record: str | Path) -> Path:

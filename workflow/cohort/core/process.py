@@ -1,4 +1,4 @@
-"""A process of the pipeline: its log, progress bar and end, and what the user's code must leave."""
+"""A process of the pipeline: its log, progress bar and end."""
 
 import contextlib
 import os
@@ -37,8 +37,6 @@ def log_output(path: str | Path) -> Iterator[None]:
     except (Exception, KeyboardInterrupt, SystemExit) as error:
         message = f"error: {error if isinstance(error, UserError) else repr(error)}"
         with contextlib.suppress(OSError):
-            if file.closed:  # by the block
-                file = open(path, "a", encoding="utf-8")  # noqa: SIM115
             if error.__cause__ or not isinstance(error, (UserError, KeyboardInterrupt)):
                 traceback.print_exc(file=file)
             print(message, file=file)
@@ -69,24 +67,8 @@ def _text_of(log: str | Path) -> str:
 def tracked(items: Iterable[T], doing: str, total: int | None = None) -> Iterable[T]:
     """The items, behind a progress bar in a terminal that goes when they end. `total` is their
     number if they have no length."""
-    if not sys.stdout.isatty():
-        return items
-    return rich.track(items, doing, total, transient=True)
-
-
-@contextlib.contextmanager
-def unchanged_process(what: str) -> Iterator[None]:
-    """Raise UserError if the block changes the working directory or closes stdout: every path is
-    relative to the one, and progress is printed to the other. `what` names the code in it."""
-    folder = Path.cwd()
-    try:
-        yield
-    finally:
-        if Path.cwd() != folder:
-            os.chdir(folder)
-            raise UserError(f"{what} changed the working directory (os.chdir), which must stay")
-        if sys.stdout.closed:
-            raise UserError(f"{what} closed sys.stdout, to which progress is printed")
+    is_terminal = sys.stdout.isatty()
+    return rich.track(items, doing, total, transient=True) if is_terminal else items
 
 
 def leave() -> NoReturn:

@@ -2,12 +2,11 @@
 ones.
 
 Its components lie where built-in ones lie in `workflow/cohort`: `my/selection/turns.py` is the
-module `my.selection.turns`. config/config.yaml may name another folder under the key `my`.
+module `my.selection.turns`.
 """
 
 import hashlib
 import importlib
-import re
 import sys
 import traceback
 from collections import Counter
@@ -17,8 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from cohort.core.errors import UserError
-from cohort.core.process import unchanged_process
-from cohort.core.shipped import CONFIG_FILE
+from cohort.core.text import counted
 
 PACKAGE = "my"
 ANOTHER_FIX = (
@@ -27,15 +25,8 @@ ANOTHER_FIX = (
 
 
 def folder() -> Path:
-    """The user's own folder, which need not exist."""
-    return Path(configured_name()).expanduser()
-
-
-def configured_name() -> str:
-    """The folder that config/config.yaml names under `my`, read without importing YAML (slow)."""
-    text = CONFIG_FILE.read_text(encoding="utf-8") if CONFIG_FILE.exists() else ""
-    match = re.search(r"^my: *([^\s#]+)", text, re.MULTILINE)
-    return match[1] if match else PACKAGE
+    """The user's own folder, which need not exist, in the working directory as it is now."""
+    return Path(PACKAGE)
 
 
 def subfolder(package: str) -> Path:
@@ -51,16 +42,15 @@ def module_files(package: str) -> dict[str, Path]:
 
 
 def import_module(package: str, name: str) -> ModuleType:
-    """Import the user's module of this name that extends a package; UserError if it fails, ends
-    Python or changes the working directory."""
+    """Import the user's module of this name that extends a package; UserError if it fails or ends
+    Python."""
     if PACKAGE not in sys.modules:
         root = ModuleType(PACKAGE)
         root.__path__ = [str(folder().resolve())]
         sys.modules[PACKAGE] = root
     file = subfolder(package) / f"{name}.py"
     try:
-        with unchanged_process(f"{file}: importing it"):
-            return importlib.import_module(f"{PACKAGE}.{package.partition('.')[2]}.{name}")
+        return importlib.import_module(f"{PACKAGE}.{package.partition('.')[2]}.{name}")
     except UserError:
         raise
     except SyntaxError as error:
@@ -73,14 +63,6 @@ def import_module(package: str, name: str) -> ModuleType:
         if isinstance(error, SystemExit):
             reason = "importing it ends Python (sys.exit)"
         raise UserError(f"{file}{line}: {reason}") from error
-
-
-def declaring_file(dataset: str) -> str:
-    """Path of the file that declares a data set: the user's datasets.yaml or the built-in one."""
-    file = folder() / "datasets.yaml"
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
-    is_own = re.search(rf"^{re.escape(dataset)}:", text, re.MULTILINE)
-    return str(file) if is_own else "config/datasets.yaml"
 
 
 def loaded_modules() -> list[str]:
@@ -131,11 +113,11 @@ def changed_files(provenance: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def changed_sentences(what: str, changed: Iterable[Iterable[str]]) -> list[str]:
-    """A sentence for each of the user's files that changed after it took part in runs. `what` is
-    what the runs left, such as `record`, and `changed` holds the changed files of each run."""
+def changed_sentences(changed: Iterable[Iterable[str]]) -> list[str]:
+    """A sentence for each of the user's files that changed after it took part in runs, of which
+    `changed` holds the changed files of each."""
     counts = Counter(file for files in changed for file in files)
     return [
-        f"{count} {what}{' was' if count == 1 else 's were'} made by another {file}: {ANOTHER_FIX}"
+        f"another {file} made {counted(count, 'run')}: {ANOTHER_FIX}"
         for file, count in sorted(counts.items())
     ]

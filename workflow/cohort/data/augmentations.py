@@ -130,8 +130,7 @@ class ReflectCropFlip(CropFlip):
 
     def check(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 3 or min(shape[1:]) <= BORDER:
-            least = f"{BORDER + 1}x{BORDER + 1} pixels"
-            raise ValueError(f"needs images of at least {least}, not samples of shape {shape}")
+            raise ValueError(f"needs images of over {BORDER} pixels, not samples of shape {shape}")
 
 
 ORDERS = [(*blends, before) for blends in permutations(range(3)) for before in range(4)]

@@ -1,55 +1,42 @@
 """The download stage: fetch a publisher's file into resources/raw and verify its checksum.
 
 A local mirror is tried first, then the publisher, then other servers that offer the same file. Data
-behind a login are taken from the path that the config names. Archives are kept in
+behind a login are taken from the mirror only. Archives are kept in
 resources/raw/packed for the other files that are in them; that folder can be deleted at any time.
 """
 
-import contextlib
 import importlib.util
 import shutil
-import socket
 import time
-from collections.abc import Iterator, Mapping
-from http.client import HTTPException, InvalidURL
+from collections.abc import Mapping
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from cohort.core import user_files
 from cohort.core.errors import FileAccessError, UserError, refusal
 from cohort.core.files import atomic_write, lock, sha256
-from cohort.data.raw import RawFile, check, check_data_path, copy_or_pack, files_in_mirror, unpack
+from cohort.data.raw import RawFile, check, files_in_mirror, unpack
 
 PACKED = Path("resources/raw/packed")  # can be deleted at any time
 WAITS = (2.0, 8.0, 30.0)  # seconds before each retry
-TIMEOUT = 30.0  # seconds without a byte, or with fewer than SLOWEST a second on average
+TIMEOUT = 30.0  # seconds without a byte, or with fewer than SLOWEST a second; between two reports
 SLOWEST = 1000.0  # bytes a second
-PROGRESS_SECONDS = 5.0
 LIMIT = 20 << 30  # bytes, more than any file here, should a server never stop sending
 RETRIED = (408, 425, 429)  # like all statuses from 500 on; any other client error is final
 ADVICE = "check the network, or fetch it by hand and name its folder as data_mirror"
 
 
-def download(
-    raw: Mapping[str, Any], target: str | Path, mirror: str = "", paths: Mapping[str, str] = {}
-) -> None:
+def download(raw: Mapping[str, Any], target: str | Path, mirror: str = "") -> None:
     """Download or copy a raw file, with this entry in config/datasets.yaml, to `target`. Its source
-    may be `package:NAME/PATH`, bundled with an installed package, or `file:PATH`. `paths` gives the
-    user's zip or folder of data sets behind a login."""
+    may be `package:NAME/PATH`, bundled with an installed package, or `file:PATH`."""
     file, target = RawFile(**raw), Path(target)
     kind, _, path = file.source.partition(":")
     if kind == "package":
         _copy_or_unpack(file, _bundled_file(path), target, file.source)
     elif kind == "file":
-        _copy_file(file, Path(path).expanduser(), target)
-    elif file.login and (named := paths.get(target.parent.name)):
-        check_data_path(target.parent.name, named)
-        with atomic_write(target) as temporary:
-            copy_or_pack(Path(named).expanduser(), temporary)
-            check(file, temporary, named)
-        print(f"taken from data_paths: {named}")
+        _copy_or_unpack(file, Path(path).expanduser(), target, path)
     else:
         _from_any_source(file, target, mirror)
 
@@ -62,6 +49,8 @@ def is_downloaded(raw: Mapping[str, Any], target: str | Path) -> bool:
 
 def _copy_or_unpack(file: RawFile, path: Path, target: Path, called: str) -> None:
     """Copy or unpack a local file; `called` names it in error messages."""
+    if not path.exists():
+        raise UserError(f"{called}, the source of {target.parent.name}, does not exist")
     with atomic_write(target) as temporary:
         if file.is_archive and path.name == file.source_name:
             check(file, path, called, packed=True)
@@ -80,49 +69,30 @@ def _bundled_file(source: str) -> Path:
     return file
 
 
-def _copy_file(file: RawFile, path: Path, target: Path) -> None:
-    """Copy a file of this machine, which `cohort data add` or the user has declared."""
-    dataset = target.parent.name
-    if not path.exists():
-        raise UserError(f"{path}, the source of {dataset}, does not exist")
-    if file.sha256 and sha256(path) != file.sha256:
-        since = f"{user_files.folder() / 'datasets.yaml'} declared it as {dataset}"
-        fix = "add what it is now as another data set (cohort data add), or bring the old file back"
-        raise UserError(f"{path} has changed since {since}; {fix}")
-    _copy_or_unpack(file, path, target, str(path))
-
-
 def _from_any_source(file: RawFile, target: Path, mirror: str) -> None:
     """Take a file from the local mirror, or else from the first server that has it."""
-    refused, failures = list[str](), list[str]()
-    for path in files_in_mirror(mirror, {target.name, file.source_name or target.name}):
-        with _noted(refused, "not taken from the mirror"):
-            _copy_or_unpack(file, path, target, str(path))
-            print(f"taken from the mirror: {path}")
+    failures = list[str]()
+    mirrored = files_in_mirror(mirror, {target.name, file.source_name or target.name})
+    if mirror and not mirrored:
+        failures.append(f"data_mirror '{mirror}' has no {target.name}")
+    sources: list[Path | str] = [*mirrored, *([] if file.login else [file.source, *file.mirrors])]
+    for source in sources:
+        try:
+            if isinstance(source, Path):
+                _copy_or_unpack(file, source, target, str(source))
+                print(f"taken from the mirror: {source}")
+            else:
+                _from_url(file, source, target)
             return
-    for url in () if file.login else (file.source, *file.mirrors):
-        with _noted(failures, "not fetched"):
-            _from_url(file, url, target)
-            return
+        except FileAccessError:
+            raise
+        except UserError as error:  # another source may have it
+            print(f"not taken: {error}")
+            failures.append(str(error))
     if file.login:
-        dataset = target.parent.name
-        fix = f"fetch it by hand and name its zip or folder in data_paths.{dataset}"
-        failures = [f"{dataset} is behind a login ({file.login}); {fix}"]
-    why = "; ".join(refused) or "none of that name"
-    lacking = f"data_mirror '{mirror}' has no {target.name} that can be used ({why}), and "
-    raise UserError((lacking if mirror else "") + "; and ".join(failures))
-
-
-@contextlib.contextmanager
-def _noted(failures: list[str], what: str) -> Iterator[None]:
-    """Print why this block fails, and add it to the failures: another source may have the file."""
-    try:
-        yield
-    except FileAccessError:
-        raise
-    except UserError as error:
-        print(f"{what}: {error}")
-        failures.append(str(error))
+        fix = f"put {target.name} into a folder and name that as data_mirror"
+        failures.append(f"{target.parent.name} is behind a login ({file.login}); {fix}")
+    raise UserError("; and ".join(failures))
 
 
 def _from_url(file: RawFile, url: str, target: Path) -> None:
@@ -147,50 +117,37 @@ def _from_url(file: RawFile, url: str, target: Path) -> None:
 
 def _fetch(url: str, target: Path) -> None:
     """Fetch a URL over HTTP to `target`; every try starts from the beginning."""
-    for number, wait in enumerate((*WAITS, None), start=1):
+    for wait in (*WAITS, None):
         try:
             _fetch_once(url, target)
             return
-        except (OSError, HTTPException, ValueError) as error:
+        except (OSError, HTTPException) as error:
             if refusal(error):  # the disk's, not the network's
                 raise
-            cause = error if isinstance(error, HTTPError) else getattr(error, "reason", error)
-            reason = str(cause) or repr(cause)
-            if wait is None or _is_final(error):
-                tries = "1 try" if number == 1 else f"{number} tries"
-                raise UserError(
-                    f"{url}: could not be fetched in {tries} ({reason}); {ADVICE}"
-                ) from None
+            status = error.code if isinstance(error, HTTPError) else 500
+            reason = str(error) or repr(error)
+            if wait is None or (status < 500 and status not in RETRIED):
+                raise UserError(f"{url}: could not be fetched ({reason}); {ADVICE}") from None
             print(f"{url}: {reason}; next try in {wait:g} s")
             time.sleep(wait)
-
-
-def _is_final(error: Exception) -> bool:
-    """Whether another try cannot help: a bad address or host, most errors of the client."""
-    if isinstance(error, HTTPError):
-        return error.code < 500 and error.code not in RETRIED
-    unknown = isinstance(getattr(error, "reason", None), socket.gaierror)
-    return unknown or isinstance(error, (InvalidURL, ValueError))
 
 
 def _fetch_once(url: str, target: Path) -> None:
     request = Request(url, headers={"User-Agent": "cohort"})
     with urlopen(request, timeout=TIMEOUT) as response, open(target, "wb") as file:
         expected = response.length or 0  # 0 if the server does not say
-        begin = reported = checked = time.monotonic()
-        checked_bytes = 0
+        begin = checked = time.monotonic()
+        size = 0
         while block := response.read1(1 << 20):  # what has come, not waiting for a whole block
             file.write(block)
             if file.tell() > LIMIT:
                 raise UserError(f"{url}: more than {LIMIT} bytes came, which it cannot have")
             now = time.monotonic()
             if now - checked > TIMEOUT:
-                if file.tell() - checked_bytes < SLOWEST * (now - checked):
-                    raise OSError(f"slower than {SLOWEST:g} bytes a second")
-                checked, checked_bytes = now, file.tell()
-            if now - reported > PROGRESS_SECONDS:
-                reported = now
                 print(f"{url}: {_amount(file.tell(), expected)}")
+                if file.tell() - size < SLOWEST * (now - checked):
+                    raise OSError(f"slower than {SLOWEST:g} bytes a second")
+                checked, size = now, file.tell()
         if expected and file.tell() != expected:
             raise OSError(f"broke off after {file.tell()} of {expected} bytes")
         print(f"{url}: {_amount(file.tell(), expected)} in {time.monotonic() - begin:.1f} s")

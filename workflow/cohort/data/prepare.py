@@ -9,7 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from cohort.core import UserError, files, hdf5, user_files
+from cohort.core import UserError, files, hdf5
 from cohort.data.parsers import DEFAULTS, PARSERS, parser_name
 from cohort.data.split import Blocks, Split
 from cohort.data.store import FORMAT
@@ -17,7 +17,7 @@ from cohort.settings import read_plan
 
 TYPES: dict[str, type[np.integer[Any]]] = {"images": np.uint8, "text": np.uint8, "table": np.int16}
 SPLITS = ("train", "test", "validation")
-STORED_FACTS = ("dataset", "kind", "classes", "groups", "scale", "mean", "std", "generated")
+STORED_FACTS = ("dataset", "kind", "classes", "groups", "scale", "mean", "std")
 
 
 class Moments:
@@ -52,7 +52,7 @@ def prepare(plan: str | Path, output: str | Path) -> None:
     """Parse the raw files of a plan file's data set, and write the prepared data to `output`."""
     planned = read_plan(plan)
     settings = DEFAULTS | planned.settings
-    parser = PARSERS[parser_name(settings["dataset"], settings)].of(list(planned.inputs))
+    parser = PARSERS[parser_name(settings["dataset"], settings)]()
     parsed = parser.parse(Path("resources/raw", settings["dataset"]))
     splits = dict(zip(SPLITS, parsed, strict=False))
     for name in SPLITS:
@@ -75,25 +75,24 @@ def prepare(plan: str | Path, output: str | Path) -> None:
 def _check(settings: Mapping[str, Any], name: str, split: Split | None) -> None:
     """Raise UserError if a split is not as datasets.yaml describes it."""
     what = f"{settings['dataset']}: {name}"
-    file = user_files.declaring_file(settings["dataset"])
     if split is None:
         if settings[name]:
-            raise UserError(f"{what} does not exist, {file} says otherwise")
+            raise UserError(f"{what} does not exist, datasets.yaml says otherwise")
         return
     count, shape = len(split.labels), list(split.values.shape)
     if shape != [count, *settings["shape"]] or count != settings[name]:
-        wanted = f"{file} expects {settings[name]} of {settings['shape']}"
+        wanted = f"datasets.yaml expects {settings[name]} of {settings['shape']}"
         has = f"{shape[0]} samples of {shape[1:]} and {count} labels"
         raise UserError(f"{what} has {has}, {wanted}")
     for word, numbers, most in (
         ("labels", split.labels, settings["classes"]),
         ("groups", split.groups, settings["groups"]),
     ):
-        if (numbers is None) != (most is None):
-            verb = "lacks" if numbers is None else "has"
-            raise UserError(f"{what} {verb} {word}, {file} says otherwise")
-        in_range = numbers is None or (numbers.min() >= 0 and numbers.max() < most)
-        if not in_range or (numbers is not None and len(numbers) != count):
+        if numbers is None or most is None:
+            if numbers is not most:
+                verb = "lacks" if numbers is None else "has"
+                raise UserError(f"{what} {verb} {word}, datasets.yaml says otherwise")
+        elif len(numbers) != count or numbers.min() < 0 or numbers.max() >= most:
             wanted = f"one of 0 to {most - 1} for each sample"
             raise UserError(f"{what} has {word} that are not {wanted}")
 

@@ -7,7 +7,6 @@ import hashlib
 import math
 import os
 import re
-import shutil
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -21,13 +20,11 @@ import numpy as np
 from cohort.core.errors import UserError, refusal
 from cohort.data.split import Blocks
 
-EARLIEST = (1980, 1, 1, 0, 0, 0)  # time that a zip can state
 BLOCK = 16 << 20  # bytes of an array that are read at once
 HEADERS: dict[tuple[int, int], Any] = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-LARGEST = 64 << 20  # bytes of a member that is read whole, a picture or a list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,10 +66,9 @@ def check(file: RawFile, path: Path, called: str, *, packed: bool = False) -> No
     if digest == expected:
         return
     if start.startswith((b"<!doctype", b"<html", b"<?xml")):
-        raise UserError(f"{called}: is a web page, not the file that config/datasets.yaml expects")
+        raise UserError(f"{called}: is a web page, not the file that datasets.yaml expects")
     if expected:
-        wanted = f"config/datasets.yaml expects {expected}"
-        raise UserError(f"{called}: {algorithm} is {digest}, {wanted}")
+        raise UserError(f"{called}: {algorithm} is {digest}, datasets.yaml expects {expected}")
 
 
 def files_in_mirror(mirror: str, names: set[str]) -> list[Path]:
@@ -89,34 +85,6 @@ def check_mirror(mirror: str) -> None:
     if not Path(mirror).expanduser().is_dir():
         fix = "name one with the publishers' files, or leave it out to download them"
         raise UserError(f"data_mirror is '{mirror}', which is not a folder; {fix}")
-
-
-def check_data_path(dataset: str, path: str) -> None:
-    """Raise UserError if the path named for a data set is neither a zip nor a folder."""
-    file = Path(path).expanduser()
-    if not file.is_dir() and not zipfile.is_zipfile(file):
-        reason = "is neither a zip nor a folder" if file.exists() else "does not exist"
-        where = f"config/config.yaml or --config: data_paths.{dataset} is '{path}'"
-        fix = "name the publisher's zip or the folder that it unpacks to"
-        raise UserError(f"{where}, which {reason}; {fix}")
-
-
-def copy_or_pack(path: Path, target: Path) -> None:
-    """Copy a zip to `target`, or pack a folder into an uncompressed zip that depends only on its
-    files' names and contents, without hidden files."""
-    if not path.is_dir():
-        shutil.copyfile(path, target)
-        return
-    files = {file.relative_to(path).as_posix(): file for file in path.rglob("*") if file.is_file()}
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        for name, file in sorted(files.items()):
-            if "/." in f"/{name}":
-                continue
-            info = zipfile.ZipInfo(name, EARLIEST)
-            info.create_system, info.external_attr = 3, 0o100644 << 16  # a regular file on Unix
-            info.file_size = file.stat().st_size
-            with open(file, "rb") as source, archive.open(info, "w") as member:
-                shutil.copyfileobj(source, member, 1 << 20)
 
 
 @contextlib.contextmanager
@@ -169,15 +137,12 @@ def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
 
 def zip_files(archive: zipfile.ZipFile) -> list[str]:
     """The names of a zip's files, without hidden ones and those that macOS adds."""
-    names = archive.namelist()
-    return [name for name in names if not re.search(r"(^|/)(\.|__MACOSX)|/$", name)]
+    return [name for name in archive.namelist() if not re.search(r"(^|/)(\.|__MACOSX)|/$", name)]
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
     """The content of a picture or a list in a zip."""
     with explain_broken_file(f"{archive.filename}: {name}"):
-        if archive.getinfo(name).file_size > LARGEST:
-            raise ValueError(f"it has more than {LARGEST} bytes")
         return archive.read(name)
 
 

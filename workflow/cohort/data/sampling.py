@@ -28,8 +28,7 @@ def draw_share(labels: np.ndarray, share: float, purpose: str) -> np.ndarray:
 def draw_stratified(labels: np.ndarray, count: int, purpose: str) -> np.ndarray:
     """Draw `count` samples, each class in proportion to its size (largest remainders first), and
     return their indices in ascending order. The run's seed does not matter."""
-    per_class = np.bincount(labels)
-    exact = per_class * count / len(labels)
+    exact = np.bincount(labels) * count / len(labels)
     counts = np.floor(exact).astype(np.int64)
     counts[np.argsort(counts - exact, kind="stable")[: count - counts.sum()]] += 1
     rng = generator(0, purpose)

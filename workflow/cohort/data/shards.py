@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cohort.core.hdf5 import explain_unreadable, new_hdf5, sealed_hdf5
+from cohort.core.hdf5 import SealedFile, explain_unreadable, new_hdf5
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def write(path: str | Path, shards: Shards) -> None:
 
 def read(path: str | Path) -> Shards:
     """Read shards; UserError if the file is missing or damaged."""
-    with explain_unreadable(path, "shards", "deal"), sealed_hdf5(path) as file:
+    with explain_unreadable(path, "shards", "deal"), SealedFile(path) as file:
         arrays = file.arrays()
         nothing = np.empty(0, dtype=np.int64)
         validation = arrays.get("validation", nothing)

@@ -1,9 +1,14 @@
-"""A data set's samples as parsers, the prepare stage and the store exchange them."""
+"""A data set's samples as parsers, the prepare stage and the store exchange them, and the base of
+all parsers."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
+
+from cohort.core.components import Component
 
 
 @dataclass(frozen=True)
@@ -22,3 +27,18 @@ class Split:
     values: np.ndarray | Blocks
     labels: np.ndarray
     groups: np.ndarray | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parser(Component):
+    """Reads the raw files of the data set of its name, and of those that name it as their `parser`.
+    Sources, checksums, sizes and scaling are facts in config/datasets.yaml."""
+
+    in_digest: ClassVar[bool] = True
+    """Whether its name is part of the digest of data sets that name it. Not if their files say all
+    that it depends on."""
+
+    def parse(self, folder: Path) -> tuple[Split, ...]:
+        """Read the raw files in `folder` and return the training and the test split, and then the
+        publisher's validation split if there is one."""
+        raise NotImplementedError

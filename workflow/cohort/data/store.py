@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cohort.core.hdf5 import SealedFile, explain_unreadable, sealed_hdf5
+from cohort.core.hdf5 import SealedFile, explain_unreadable
 from cohort.data.split import Split
 
 FORMAT = 2
@@ -41,7 +41,7 @@ def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, int]:
 
 @contextmanager
 def _open_store(path: str | Path) -> Iterator[SealedFile]:
-    with explain_unreadable(path, "prepared data", "prepare"), sealed_hdf5(path) as file:
+    with explain_unreadable(path, "prepared data", "prepare"), SealedFile(path) as file:
         if file.attrs["format"] != FORMAT:
             raise ValueError(f"it is of format {file.attrs['format']}, not {FORMAT}")
         yield file

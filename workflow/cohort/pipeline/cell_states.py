@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cohort.core import UserError, user_files
 from cohort.core.paths import state_folder, train_log
-from cohort.core.process import SESSION, last_line, last_session
+from cohort.core.process import last_line, last_session
 from cohort.plan import Plan, cost
 from cohort.records.record import read
 from cohort.training.cell import Cell
@@ -64,8 +64,7 @@ def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
     if not stopped and (failed or was_abandoned(folder)):
         if not failed and words:
             strategy = cell.settings.strategy
-            when = "before it printed anything" if words.startswith(SESSION) else f"after: {words}"
-            words = f"strategy '{strategy}' was killed (or called os._exit) {when}"
+            words = f"strategy '{strategy}' was killed (or called os._exit) after: {words}"
         return CellStatus(cell, "failed", round=saved or 0, reason=words, changed=changed)
     state = "missing" if saved is None else "stopped"
     return CellStatus(cell, state, round=saved or 0, changed=changed)
@@ -86,16 +85,6 @@ def _recorded_status(cell: Cell) -> CellStatus:
         changed=tuple(user_files.changed_files(provenance)),
         restored=restored,
     )
-
-
-def changed_sentences(cells: Iterable[CellStatus]) -> list[str]:
-    """A sentence for each of the user's own files that made records, or checkpoints, of these cells
-    in another version than the current one."""
-    changed: dict[bool, list[tuple[str, ...]]] = {True: [], False: []}
-    for status in cells:
-        changed[status.is_finished].append(status.changed)
-    records = user_files.changed_sentences("record", changed[True])
-    return records + user_files.changed_sentences("checkpoint", changed[False])
 
 
 def core_hours(plan: Plan, cells: Iterable[Cell]) -> float:

@@ -18,7 +18,7 @@ import cohort
 from cohort.core import UserError, explain_errors, lazy, paths, sealed_json
 from cohort.core.files import check_writable, try_lock
 from cohort.pipeline import cell_states, slurm, stages
-from cohort.plan import Plan, loading
+from cohort.plan import Plan
 from cohort.records.record import is_valid
 from cohort.results.report.page import write_index
 from cohort.settings import options_of, write_plan
@@ -61,7 +61,6 @@ class Driver:
         The garbage collector ignores what exists by now and runs less often: a graph of 20,000 jobs
         has millions of long-lived objects, and scanning them takes a good part of a dry run.
         """
-        # A graph of 20,000 jobs has millions of long-lived objects, slow to scan again and again.
         gc.freeze()
         gc.set_threshold(500_000)
         own = str(Path(cohort.__file__).parents[1])
@@ -76,7 +75,7 @@ class Driver:
             raise UserError(f"{folder}: {what}")
         if self.plan is not None:
             self.plan.on_note = partial(print, file=sys.stderr)
-            for note in [*loading.misnamed_studies().values(), *self.plan.notes]:
+            for note in self.plan.notes:
                 self.plan.on_note(note)
             # Only as many jobs at once as fit into memory, unless the user sets a limit.
             limited = any(name.startswith("mem") for name in self.workflow.global_resources)
@@ -130,8 +129,8 @@ class Driver:
         self.stopping.uninstall()
         with _errors_printed():
             remove_published_originals(self.plan.cells.values())
-        remove_previews(self.plan.scale, self.stages.reported)
         if self.stages.reported:
+            shutil.rmtree(self.plan.previews.folder, ignore_errors=True)
             write_index(self.plan.layout.index())
         for study in self.stages.reported:
             print(f"{study}: {self.plan.layout.page(study)[0]}", file=sys.stderr)
@@ -212,22 +211,6 @@ def lock_directory() -> IO[str]:
         other = "another snakemake, or cohort restore, is at work in this directory"
         raise UserError(f"{other}; wait for it, or stop it, and start again")
     return file
-
-
-def remove_previews(scale: str, finished: Iterable[str]) -> None:
-    """Delete the previews of these studies, which are out of date, and their cards in the index."""
-    layout = paths.Layout(scale, partial=True)
-    for study in finished:
-        for kind in ("metrics", "figures", "tables"):
-            shutil.rmtree(Path(layout.folder, kind, study), ignore_errors=True)
-        for file in layout.page(study):
-            Path(file).unlink(missing_ok=True)
-    if any((pages := Path(layout.index()).parent).glob("*.json")):
-        write_index(layout.index())
-    else:
-        shutil.rmtree(pages, ignore_errors=True)
-    if not any(path.is_file() for path in Path(layout.folder).rglob("*")):
-        shutil.rmtree(layout.folder, ignore_errors=True)
 
 
 def _attach_handlers(workflow: Any, handlers: Mapping[str, Callable[[], None]]) -> None:
@@ -319,5 +302,4 @@ class Stopping:
                 executor = self.workflow.scheduler._executor
                 executor.cancel_jobs(list(executor.active_jobs))
                 outcome = "jobs on the cluster are canceled"
-        name = self.received.name
-        print(f"stopped by {name}: {outcome}; start again to resume", file=sys.stderr)
+        print(f"stopped by {self.received.name}: {outcome}; start again to resume", file=sys.stderr)

@@ -121,10 +121,8 @@ def load(study: str, source: str = "results", **config: Any) -> RunFrames:
         paths = (Path(plan.cells[digest].path) for digest in plan.digests(study))
         records = [read(path) for path in paths if path.exists()]
         if not records:
-            hint = ', or load its release with source="released"'
-            more = hint if study in release_folders([study]) else ""
-            where = f"{study} has no finished run at scale {plan.scale}"
-            raise UserError(f"{where}; train it first{more}")
+            fix = 'train it first, or load its release with source="released"'
+            raise UserError(f"{study} has no finished run at scale {plan.scale}; {fix}")
         return RunFrames.of(tables_of(records))
     if source == "released":
         return RunFrames.of(read_tables(release_folders([study]).get(study, Path(RELEASED, study))))

@@ -18,9 +18,7 @@ DIGEST = re.compile(r"k[0-9a-f]{12}")
 
 def check_slurm() -> None:
     """Raise a UserError if SLURM's commands are not installed or its controller does not answer."""
-    fix = (
-        "start on a login node of the cluster, or without --profile slurm to train on this machine"
-    )
+    fix = "start on a login node of the cluster, or without --profile slurm to train here"
     if missing := [command for command in SLURM_COMMANDS if shutil.which(command) is None]:
         raise UserError(f"SLURM's commands are not on this machine ({', '.join(missing)}); {fix}")
     if " UP" not in _output("scontrol", "ping"):

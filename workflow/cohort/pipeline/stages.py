@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from cohort.core import UserError, paths, suggest, user_files
 from cohort.core.files import code_hash
 from cohort.data.parsers import DatasetInfo
-from cohort.plan import Plan, Row, Study, all_studies, cost, drawn_names, loading
+from cohort.plan import Plan, Row, Study, all_studies, cost, drawn_names
 from cohort.results.names import BASELINE
 from cohort.results.paper import paper_files
 from cohort.results.series import FULL
@@ -27,6 +27,8 @@ Wildcards = Any
 Files = list[str]
 Spec = dict[str, Any]
 T = TypeVar("T")
+SHOWN = ("name", "title", "question", "key_figure", "description", "source", "notes")
+"""The texts of a study that its page shows as they are."""
 
 
 def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
@@ -257,15 +259,9 @@ def targets(
         return [*index, *_target_files(plan, studies or plan.listed, item)]
 
     yield "all", functools.partial(files_of, None, "")
-    owners: dict[str, str] = {}
     for study in all_studies():
         for item in ("", *drawn_names(study)):
-            name, what = (f"{study}_{item}", f"'{item}' of ") if item else (study, "the study ")
-            owner = f"{what}{loading.study_file(study)}"
-            if name in owners:
-                both = f"{owners[name]} and of {owner}"
-                raise UserError(f"the target {name} is that of {both}; rename one")
-            owners[name] = owner
+            name = f"{study}_{item}" if item else study
             yield name, functools.partial(files_of, [study], item)
 
 
@@ -310,7 +306,6 @@ def experiment_plan(plan: Plan, study: str, experiment: str) -> tuple[str, Spec]
     for row in plan.study(study).experiments[experiment].rows:
         planned = plan.cells[row.digest]
         cell: Spec = {"digest": row.digest, "path": planned.path, "labels": row.labels}
-        cell |= {"generated": True} if planned.generated else {}
         cells.append(cell | ({"share": row.share} if row.share != 1 else {}))
     content = {"study": study, "experiment": experiment, "cells": cells}
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
@@ -382,15 +377,9 @@ def page_spec(plan: Plan, name: str, layout: paths.Layout | None = None) -> Spec
             "command": _target_command(plan, f"{name}_{key}"),
         }
     return {
-        "name": name,
-        "title": study.title,
-        "question": study.question,
-        "findings": [finding["text"] for finding in study.findings],
-        "key_figure": study.key_figure,
-        "description": study.description,
-        "source": study.source,
         "scale": plan.scale,
-        "notes": study.notes,
+        **{key: getattr(study, key) for key in SHOWN},
+        "findings": [finding["text"] for finding in study.findings],
         "my": {module: user_files.version_of(module) for module in user_files.modules()},
         "titles": _titles_of(plan, study, study.strategies(study.experiments)),
         "experiments": {

@@ -58,11 +58,7 @@ TORCH_SLOWDOWN, TORCH_STEP = 4, 3e-3  # of PyTorch where native code exists but 
 START_MB = 500  # the interpreter with torch
 SNAKEMAKE_MB = 350  # what Snakemake itself takes within a job on a cluster
 CLIENT_COPIES = 8  # of the network per client in training or probing: models, stack, server rule
-MODELS_HELD = {
-    "scaffold": 1,
-    "divfl": 2,
-    "clustered-updates": 3,
-}  # copies of the network that a rule keeps per client
+MODELS_HELD = {"scaffold": 1, "divfl": 2, "clustered-updates": 3}  # that a rule keeps per client
 LARGEST_CLIENT = 10  # its size in multiples of the mean client's, all in memory while it trains
 INPUT_COPIES = 3  # of a client's inputs, at most, while they are standardized
 
@@ -186,8 +182,3 @@ def resource_request(
 def _smallest_step(amount: float, steps: tuple[int, ...]) -> int:
     """The smallest of the ascending steps that is enough, or the last."""
     return next((step for step in steps if step >= amount), steps[-1])
-
-
-def jobs_needed(cell: Cell, info: DatasetInfo, longest: int = MAX_RUNTIME) -> int:
-    """Estimate how many jobs of `longest` minutes a cell takes, one after another."""
-    return math.ceil(seconds(cell, info) / (60 * longest))

@@ -93,8 +93,7 @@ class Expansion:
     extended: Mapping[str, Extended]
 
     def study(self) -> tuple[Study, list[str]]:
-        """The expanded study, and notes on what is left out. Every mistake is a UserError that
-        names the file and the key."""
+        """The expanded study, and notes on what is left out; a mistake names the file and key."""
         text, name = self.text, self.file.stem
         with errors_at(self.file):
             figures, tables = drawn_specs(text, self.extended)
@@ -105,11 +104,9 @@ class Expansion:
             matrices = {key: (every.axes, every.cells) for key, every in full.items()}
             facets, notes = self._checked_facets((figures, tables), matrices, papers)
             experiments, scale_notes = self._planned_experiments(full, facets)
-            default = {key: entry["title"] for key, entry in self.resolver.strategies.items()}
             texts = [*(source.text for source in self.extended.values()), text]
-            titles = items.checked_titles(texts, default, matrices.values())
+            titles = items.checked_titles(texts, matrices.values())
             claims = items.resolved_claims(text.get("claims", {}), matrices, name)
-            items.check_findings(text, tables, matrices)
         drawn = (experiments, figures, tables, titles, claims, papers)
         study = Study(name, text["title"], *drawn, **{key: text[key] for key in STATED & {*text}})
         return study, [f"{name}{note}" for note in [*notes, *scale_notes]]
@@ -142,9 +139,9 @@ class Expansion:
                 positions = with_strategies(positions, added, default)
             overrides = text.get("overrides", [])
             cells = [_with_overrides(shared, own | values, overrides) for values in positions]
+            for cell in cells:
+                check_required(cell)
             if self.seeds:
-                for cell in cells:
-                    check_required(cell)
                 cells = matrix.with_seeds(cells, self.seeds)
                 axes["seed"] = list(dict.fromkeys(cell["seed"] for cell in cells))
         for label in paths.CELL_LABELS:
@@ -184,31 +181,31 @@ class Expansion:
         self, full: Mapping[str, FullScale], facets: Mapping[str, list[tuple[str, ...]]]
     ) -> tuple[dict[str, Experiment], list[str]]:
         """Plan the experiments, with notes; `facets` are their figures' panels and hues."""
-        own_choices, experiments, notes = matrix.ScaleChoices(), {}, []
+        of_study, experiments, notes = matrix.Decided(), {}, []
         for key, (every, axes, chosen, earlier) in full.items():
-            choices = matrix.ScaleChoices() if key in self.extended else own_choices
+            decided = {} if key in self.extended else of_study
             for previous in earlier:
-                choices.trained(previous.cells, previous.scale)
+                matrix.trained_cells(previous.cells, previous.scale, decided)
             with errors_at(f"experiments.{key}"):
                 with errors_at(f".scales.{self.scale}.without"):
-                    cells = choices.trained(every, chosen)
+                    cells = matrix.trained_cells(every, chosen, decided)
                 seeds = list(dict.fromkeys(cell["seed"] for cell in cells))[: chosen.get("seeds")]
                 cells = [cell for cell in cells if cell["seed"] in seeds]
                 if chosen.get("thin"):
                     cells = matrix.thinned_cells(cells, facets[key])
-                experiments[key] = Experiment(self._planned_rows(cells, axes, choices), axes)
+                experiments[key] = Experiment(self._planned_rows(cells, axes, decided), axes)
             if len(cells) < len(every):
                 note = f".{key}: {len(cells)} of {counted(len(every), 'cell')} at this scale"
                 notes.append(note + "".join(map(_without_text, chosen.get("without", []))))
         return experiments, notes
 
     def _planned_rows(
-        self, cells: list[Values], axes: Iterable[str], choices: matrix.ScaleChoices
+        self, cells: list[Values], axes: Iterable[str], scales: matrix.Decided
     ) -> list[Row]:
         rows: dict[tuple[str, Any], Row] = {}
         for cell in cells:
-            check_required(cell)
-            planned = self.resolver.plan_cell(matrix.settings_of(cell), choices.scale_of(cell))
+            scale = matrix.with_exceptions(scales[matrix.identity_of(cell)] or {}, cell)
+            planned = self.resolver.plan_cell(matrix.settings_of(cell), scale)
             digest, share = planned.digest, planned.settings.rounds / cell["rounds"]
             labels = {
                 column: cell.get(column) for column in dict.fromkeys([*paths.CELL_LABELS, *axes])

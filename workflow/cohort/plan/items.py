@@ -1,8 +1,7 @@
-"""Check a study's figures, tables, titles, findings and claims before anything is trained."""
+"""Check a study's figures, tables, titles and claims before anything is trained."""
 
 import dataclasses
 import sys
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -59,11 +58,6 @@ def checked_facets(
     for label, values in item.named().items():
         _check_known(values, axes[label], f" names '{{}}', which {label} does not have here")
     item.check_cells(axes, cells)
-    if isinstance(item, drawing.Kind) and item.limits and item.limits[0] >= item.limits[1]:
-        raise UserError(f".limits is {item.limits}: the lowest value comes first")
-    for label in pooled:
-        if label in item.shown():
-            raise UserError(f".pooled names '{label}', but keeps it apart as a panel, hue or x")
     _check_averages(item, axes, cells)
     end = min((cell["rounds"] for cell in cells if "rounds" in cell), default=0)
     for measure in item.measures():
@@ -76,32 +70,10 @@ def checked_facets(
     return [item.panels(), item.facets()[len(item.panels()) :]]
 
 
-def check_findings(
-    text: Mapping[str, Any], tables: Mapping[str, Values], matrices: Mapping[str, FullScale]
-) -> None:
-    """Reject a finding that rests on a table, a claim, or a value of the axes of its experiment
-    that the study does not have."""
-    shown = {**tables, **text.get("claims", {})}
-    for number, finding in enumerate(text.get("findings", [])):
-        for reference in finding["rests_on"]:
-            name, *values, _ = reference.split(", ")
-            where = f"findings[{number}].rests_on names"
-            if name not in shown:
-                near = suggest(name, shown)
-                raise UserError(f"{where} '{name}', which is neither a table nor a claim{near}")
-            spec = shown[name]
-            measures = [spec.get("metric", ""), spec.get("at", "last"), *spec.get("also", ())]
-            allowed = set(" ".join(map(str, measures)).split())
-            axes, _ = matrices[spec["experiment"]]
-            allowed |= {label_text(value) for axis in axes.values() for value in axis}
-            _check_known(values, sorted(allowed), f"{where} '{{}}', which {name} does not show")
-
-
 def checked_titles(
-    texts: Sequence[Mapping[str, Any]], strategies: dict[str, str], matrices: Collection[FullScale]
+    texts: Sequence[Mapping[str, Any]], matrices: Collection[FullScale]
 ) -> dict[str, dict[str, str]]:
-    """Merge the titles of label values of extended studies and, last in `texts`, of this one. Raise
-    UserError for a value that no cell has, or one title for two values in otherwise equal cells."""
+    """Merge the titles of these texts, this study's last; UserError for a value no cell has."""
     for label, values in texts[-1].get("titles", {}).items():
         existing = {label_text(value) for axes, _ in matrices for value in axes.get(label, [])}
         _check_known(values, sorted(existing), f"titles.{label} names '{{}}', which no cell has")
@@ -109,10 +81,6 @@ def checked_titles(
     for text in texts:
         for label, values in text.get("titles", {}).items():
             titles[label] = titles.get(label, {}) | values
-    for label in {"strategy", *titles}:
-        defaults = strategies if label == "strategy" else {}
-        for axes, cells in matrices:
-            _check_distinct(label, {**defaults, **titles.get(label, {})}, axes, cells)
     return titles
 
 
@@ -146,22 +114,6 @@ def _check_known(values: Iterable[str], existing: Iterable[Any], sentence: str) 
     for value in values:
         if value not in texts:
             raise UserError(f"{sentence.format(value)}{suggest(value, texts)}")
-
-
-def _check_distinct(
-    label: str, titles: Mapping[str, str], axes: Axes, cells: Sequence[Values]
-) -> None:
-    values = [label_text(value) for value in axes.get(label, [])]
-    counts = Counter(titles.get(value, value) for value in values)
-    other_labels = [other for other in axes if other != label]
-    seen: dict[tuple[Any, ...], str] = {}
-    for cell in cells if counts.total() > len(counts) else ():
-        value = label_text(cell.get(label))
-        title = titles.get(value, value)
-        key = (title, *(label_text(cell.get(other)) for other in other_labels))
-        if seen.setdefault(key, value) != value:
-            both = f"{label} '{seen[key]}' and '{value}' have one title, '{title}'"
-            raise UserError(f"{both}; give one of them another under titles.{label}")
 
 
 def _check_averages(item: Item, axes: Axes, cells: Iterable[Values]) -> None:

@@ -11,7 +11,7 @@ from cohort.core import UserError, counted, errors_at, suggest, user_files
 from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.core.shipped import CONFIG, CONFIG_FILE, ROOT, shipped
 from cohort.data.parsers import PARSERS, DatasetInfo, parser_name
-from cohort.data.raw import check_data_path, check_mirror, files_in_mirror
+from cohort.data.raw import check_mirror, files_in_mirror
 from cohort.plan import resolution
 from cohort.plan import study as studies
 from cohort.plan.expansion import Expansion, drawn_specs, extended_experiments
@@ -54,7 +54,7 @@ class Plan:
         )
         self.cells, self.shards = self._resolver.cells, self._resolver.shards
         self.data = self._resolver.data
-        self._availability = Availability(self.datasets, config)
+        self._availability = Availability(self.datasets, config.get("data_mirror", ""))
         self._only = studies.parse_only(config.get("only", ""))
 
     @property
@@ -139,72 +139,57 @@ class Availability:
     is not installed, are skipped with a note, not an error.
     """
 
-    def __init__(self, datasets: Mapping[str, Any], config: Mapping[str, Any]):
-        self._paths, self._mirror = config.get("data_paths", {}), config.get("data_mirror", "")
+    def __init__(self, datasets: Mapping[str, Any], mirror: str):
         pairs = [(name, file) for name in datasets for file in datasets[name]["files"].values()]
         self._logins = {name: file["login"] for name, file in pairs if "login" in file}
-        self._available: dict[str, bool] = {}
-        with errors_at("config/config.yaml or --config"):
-            if self._mirror:
-                check_mirror(self._mirror)
-            for dataset in self._paths:
-                if dataset not in self._logins:
-                    logins = f"data sets behind a login ({', '.join(self._logins) or 'none'})"
-                    hint = "are taken from there; name a folder with its files as data_mirror"
-                    raise UserError(f"data_paths.{dataset} is given, but only {logins} {hint}")
-        for dataset, path in self._paths.items():
-            check_data_path(dataset, path)
+        self._mirror, self._available = mirror, dict[str, bool]()
+        if mirror:
+            with errors_at("config/config.yaml or --config"):
+                check_mirror(mirror)
 
     def filter(self, study: Study, resolver: resolution.Resolver) -> tuple[Study, list[str]]:
         """Split off cells without a record that cannot be run here: return the study without them
-        and what can no longer be drawn, and notes on lost cells and on generated stand-in data."""
+        and what can no longer be drawn, and notes on lost cells."""
         data = {planned.path: planned for planned in resolver.data.values()}
         experiments, skipped, notes = {}, {}, list[str]()
         for name, experiment in study.experiments.items():
             cells = {row.digest: resolver.cells[row.digest] for row in experiment.rows}
             why = {key: self._lacks(it, data[it.inputs["data"]]) for key, it in cells.items()}
-            lost = [(row, why[row.digest]) for row in experiment.rows if why[row.digest]]
             rows = [row for row in experiment.rows if not why[row.digest]]
-            where, total = f"{study.name}.{name}", len(experiment.rows)
-            if lost:
-                skipped[name] = lost
-                drawn = study.drawn_items().items()
-                gone = [key for key, spec in drawn if spec["experiment"] == name and not rows]
-                undrawn = f" ({', '.join(gone)} cannot be drawn)" if gone else ""
-                reasons = "; ".join(dict.fromkeys(reason for _, reason in lost))
-                of = f"{len({row.digest for row, _ in lost})} of {counted(total, 'cell')}"
-                notes.append(f"{where}: {of} skipped: {reasons}{undrawn}")
             if rows:
                 experiments[name] = replace(experiment, rows=rows)
-            generated = [cells[row.digest] for row in rows if cells[row.digest].generated]
-            if stand_ins := dict.fromkeys(cell.settings.dataset for cell in generated):
-                of = f"{len(generated)} of {len(rows)} cells are of generated stand-in data"
-                warning = "their numbers are no reproduction of any paper"
-                notes.append(f"{where}: {of} ({', '.join(stand_ins)}): {warning}")
+            if lost := [(row, why[row.digest]) for row in experiment.rows if why[row.digest]]:
+                skipped[name] = lost
+                specs = study.drawn_items().items()
+                gone = [key for key, spec in specs if spec["experiment"] == name and not rows]
+                undrawn = f" ({', '.join(gone)} cannot be drawn)" if gone else ""
+                reasons = "; ".join(dict.fromkeys(reason for _, reason in lost))
+                count, of = len({row.digest for row, _ in lost}), len(experiment.rows)
+                where = f"{study.name}.{name}: {count} of {counted(of, 'cell')}"
+                notes.append(f"{where} skipped: {reasons}{undrawn}")
         items = study.drawn_items().items()
         drawable = {key: spec for key, spec in items if spec["experiment"] in experiments}
         figures = {key: drawable[key] for key in study.figures if key in drawable}
         tables = {key: drawable[key] for key in study.tables if key in drawable}
-        left = replace(study, experiments=experiments, figures=figures, tables=tables)
-        return replace(left, skipped=skipped), notes
+        study = replace(study, experiments=experiments, figures=figures, tables=tables)
+        return replace(study, skipped=skipped), notes
 
     def _lacks(self, cell: Cell, data: PlannedFile) -> str:
         """What a cell needs to run here and lacks; empty if it has a record."""
-        dataset, lacks = data.settings["dataset"], list[str]()
+        dataset, lacks = data.settings["dataset"], ""
         if dataset not in self._available:
             missing = [Path(file) for file in data.inputs.values() if not Path(file).exists()]
             self._available[dataset] = (
                 dataset not in self._logins
-                or dataset in self._paths
                 or Path(data.path).exists()  # it is prepared
                 or all(files_in_mirror(self._mirror, {file.name}) for file in missing)
             )
         if not self._available[dataset]:
-            lacks.append(f"{dataset} is behind a login ({self._logins[dataset]}); set data_paths")
+            lacks = f"{dataset} is behind a login ({self._logins[dataset]}); set data_mirror"
         if package := cell.procedure.missing_package():
             install = f"which is not installed; pip install {package}"
-            lacks.append(f"procedure '{cell.procedure}' needs the package {package}, {install}")
-        return "; ".join(lacks) if lacks and not Path(cell.path).exists() else ""
+            lacks = f"procedure '{cell.procedure}' needs the package {package}, {install}"
+        return lacks if lacks and not Path(cell.path).exists() else ""
 
 
 def load(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
@@ -238,13 +223,7 @@ def unexpanded_plan(overrides: Mapping[str, Any] | None = None, *, whole: bool =
     with errors_at(scales_file):
         validator.check(scales, "scales")
     with errors_at(f"{CONFIG_FILE} or --config"):
-        for name, sentence in misnamed_studies().items():
-            if name in _as_list(config.get("studies")):
-                raise UserError(sentence)
         validator.check(config, "config")
-        if config.get("my", user_files.PACKAGE) != user_files.configured_name():
-            form = "as my: FOLDER, without quotes and spaces"
-            raise UserError(f"my is read by every job: set it in config/config.yaml only, {form}")
     return Plan(config, scales, validator)
 
 
@@ -263,22 +242,15 @@ def study_file(name: str) -> Path:
 
 
 def all_studies() -> list[str]:
-    """The names of all studies; files with other names, such as an editor's, are ignored."""
+    """The names of all studies. Raise UserError for a file with an impossible name; hidden files
+    and backups do not count."""
     folders = (shipped(STUDIES), user_files.folder() / "studies")
-    names = {file.stem for folder in folders for file in folder.glob("*.yaml")}
-    return sorted(name for name in names if re.fullmatch(STUDY, name))
-
-
-def misnamed_studies() -> dict[str, str]:
-    """A sentence on each of the user's study files with an impossible name, by that name; hidden
-    files and backups do not count."""
-    files = sorted((user_files.folder() / "studies").glob("[A-Za-z0-9_]*.yaml"))
-    return {
-        file.stem: f"{file}: no study is called '{file.stem}': names are of small letters, digits "
-        "and _, begin with a letter, and are not that of a rule of the pipeline; rename it"
-        for file in files
-        if not re.fullmatch(STUDY, file.stem)
-    }
+    files = [file for folder in folders for file in sorted(folder.glob("[A-Za-z0-9_]*.yaml"))]
+    for file in files:
+        if not re.fullmatch(STUDY, file.stem):
+            form = "of small letters, digits and _, begins with a letter, and is not that of a rule"
+            raise UserError(f"{file}: the name of a study is {form}; rename it")
+    return sorted({file.stem for file in files})
 
 
 def drawn_names(study: str) -> list[str]:
@@ -299,18 +271,10 @@ def drawn_names(study: str) -> list[str]:
         return []
 
 
-def claim_names(study: str) -> list[str]:
-    """The names of a study's claims, without expanding it; none where its file is invalid."""
-    content = read_yaml(study_file(study))
-    claims = content.get("claims") if isinstance(content, Mapping) else None
-    return list(claims) if isinstance(claims, Mapping) else []
-
-
 def require_study(name: str) -> str:
     """Return the name unchanged. Raise UserError if no study has it."""
     if name not in (names := all_studies()):
-        unknown = f"there is no study '{name}'{suggest(name, names)}"
-        raise UserError(misnamed_studies().get(name, unknown))
+        raise UserError(f"there is no study '{name}'{suggest(name, names)}")
     return name
 
 

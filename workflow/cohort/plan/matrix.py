@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import UserError
 from cohort.results.names import FREE
 from cohort.settings import DEFAULTS, EVALUATION_PLANS
 from cohort.training.procedures import parse_procedure
@@ -18,6 +18,8 @@ Group = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 """Axes that move together: their keys, and the combinations of values that they take."""
 Scale = Mapping[str, Any]
 Identity = frozenset[tuple[str, Any]]  # here, too, 1 and 1.0 are the same setting
+Decided = dict[Identity, Scale | None]
+"""The scale of each run of a study, None if it is left out."""
 
 
 def combinations(experiment: Values) -> Iterator[Values]:
@@ -30,9 +32,10 @@ def combinations(experiment: Values) -> Iterator[Values]:
     for key in names:
         if names.count(key) > 1:
             raise UserError(f"'{key}' is an axis twice, in axes and in paired")
-    excluded = [as_lists(entry) for entry in experiment.get("exclude", [])]
-    _check_excluded(excluded, axis_values(experiment | {"include": []}))
-    for values in _product(groups):
+    cells, excluded = list(_product(groups)), experiment.get("exclude", [])
+    for entry in excluded:
+        check_matched(entry, cells, ".exclude: ")
+    for values in cells:
         if not any(matches(values, entry) for entry in excluded):
             yield values
     for entry in map(as_lists, experiment.get("include", [])):
@@ -84,12 +87,7 @@ def _paired_axes(paired: Mapping[str, list[Any]]) -> Group:
     if len({len(values) for values in paired.values()}) != 1:
         lengths = ", ".join(f"{key}: {len(values)}" for key, values in paired.items())
         raise UserError(f".paired: lists that move together must be equally long ({lengths})")
-    rows = list(zip(*paired.values(), strict=True))
-    for row in rows:
-        if rows.count(row) > 1:
-            twice = ", ".join(f"{key}: {value}" for key, value in zip(paired, row, strict=True))
-            raise UserError(f".paired holds a combination twice ({twice})")
-    return tuple(paired), rows
+    return tuple(paired), list(zip(*paired.values(), strict=True))
 
 
 def _product(groups: list[Group]) -> Iterator[Values]:
@@ -97,17 +95,6 @@ def _product(groups: list[Group]) -> Iterator[Values]:
     for rows in itertools.product(*(rows for _, rows in groups)):
         values = zip(names, itertools.chain.from_iterable(rows), strict=True)
         yield {key: value for key, value in values if value is not None}
-
-
-def _check_excluded(entries: list[dict[str, list[Any]]], axes: Mapping[str, list[Any]]) -> None:
-    for key, values in (item for entry in entries for item in entry.items()):
-        if key not in axes:
-            near = suggest(key, axes)
-            raise UserError(f".exclude names '{key}', which is not an axis here{near}")
-        for value in values:
-            if value not in axes[key]:
-                near = suggest(value, axes[key])
-                raise UserError(f".exclude names {key} {value!r}, which is not on the axis{near}")
 
 
 def scaled_values(values: Values, scale: Scale) -> Values:
@@ -153,38 +140,31 @@ def settings_of(values: Values) -> Values:
     return DEFAULTS | {key: value for key, value in values.items() if key not in FREE}
 
 
-class ScaleChoices:
-    """How a scale changes each run of a study, or that it leaves the run out.
-
-    Several experiments may have the same run; the first one in the study decides for all of them.
-    """
-
-    def __init__(self) -> None:
-        self._scales: dict[Identity, Scale | None] = {}
-
-    def trained(self, cells: list[Values], scale: Scale) -> list[Values]:
-        """The cells of an experiment to train: those that neither `without` of its scale nor an
-        earlier experiment leaves out. Raise a UserError where `without` matches no cell."""
-        kept = list(zip(cells, map(_identity, cells), strict=True))
-        identities = [identity for _, identity in kept]
-        for entry in scale.get("without", []):
-            check_matched(entry, cells)
-            kept = [pair for pair in kept if not matches(pair[0], entry)]
-        wanted = {identity for _, identity in kept}
-        for identity in identities:
-            self._scales.setdefault(identity, scale if identity in wanted else None)
-        return [cell for cell, identity in kept if self._scales[identity] is not None]
-
-    def scale_of(self, cell: Values) -> Scale:
-        """The scale of a cell that is not left out, including the exceptions that match it."""
-        scale = self._scales[_identity(cell)] or {}
-        for exception in scale.get("except", []):
-            if matches(cell, exception["given"]):
-                scale = {**scale, **exception}
-        return scale
+def trained_cells(cells: list[Values], scale: Scale, decided: Decided) -> list[Values]:
+    """The cells of an experiment that a scale trains, without those that its `without` or an
+    earlier experiment leaves out. `decided`, which this adds to, holds what the first experiment
+    that has a run does with it."""
+    identities = list(map(identity_of, cells))
+    kept = list(zip(identities, cells, strict=True))
+    for entry in scale.get("without", []):
+        check_matched(entry, cells)
+        kept = [pair for pair in kept if not matches(pair[1], entry)]
+    wanted = {identity for identity, _ in kept}
+    for identity in identities:
+        decided.setdefault(identity, scale if identity in wanted else None)
+    return [cell for identity, cell in kept if decided[identity] is not None]
 
 
-def _identity(cell: Values) -> Identity:
+def with_exceptions(scale: Scale, cell: Values) -> Scale:
+    """The scale with the exceptions that match a cell."""
+    for exception in scale.get("except", []):
+        if matches(cell, exception["given"]):
+            scale = {**scale, **exception}
+    return scale
+
+
+def identity_of(cell: Values) -> Identity:
+    """What makes a cell a run of its own: all its settings."""
     return frozenset(settings_of(cell).items())
 
 

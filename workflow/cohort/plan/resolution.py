@@ -29,9 +29,6 @@ DEFAULT_PARTS = {"objective": {"name": "cross-entropy"}, "server": {"name": "ave
 HINTS = typing.get_type_hints(Settings)
 REQUIRED = [name for name, default in DEFAULTS.items() if default is dataclasses.MISSING]
 
-SCHEME_KEYS = ("partition", "dataset", "samples", "clients", "validation")
-"""The settings that `check_partition` depends on."""
-
 Entries = Mapping[str, Any]
 Overrides = tuple[tuple[str, Any], ...]
 """Parameters of a strategy that a study changes: `("selector.buffer", 0.5)`."""
@@ -48,7 +45,6 @@ class Resolver:
         self.cells: dict[str, Cell] = {}
         self._template, self._parts = cache(self._make_template), cache(self._make_parts)
         self.plan_data, self._shards = cache(self._plan_data), cache(self._plan_shards)
-        self._scheme = cache(self._parse_scheme)
 
     def plan_cell(self, values: Values, scale: Scale) -> Cell:
         """Plan the cell of these values at a scale, with its shards and data."""
@@ -72,13 +68,11 @@ class Resolver:
         return self.cells[digest]
 
     def _make_template(self, overrides: Overrides, *values: Any) -> tuple[Cell, dict[str, Any]]:
-        """A checked cell, of which those of other seeds are copies, and its identity. `values` are
-        those of all settings in order."""
+        """A checked cell, the template of other seeds, and its identity, by all settings."""
         settings = Settings(**dict(zip(DEFAULTS, values, strict=True)))
         info = self.datasets[settings.dataset]
         cell = Cell(
             settings=settings,
-            generated=info.get("generated", False),
             inputs={"data": self.plan_data(settings.dataset).path},
             **self._parts(settings.strategy, overrides),
         )
@@ -115,19 +109,14 @@ class Resolver:
     def _plan_shards(self, *values: Any) -> PlannedFile:
         settings = dict(zip(SHARD_KEYS, values, strict=True))
         data = self.plan_data(settings["dataset"])
-        scheme = self._scheme(*(settings[key] for key in SCHEME_KEYS))
+        scheme = parse_partition(settings["partition"])
+        check_partition(scheme, settings, self.datasets[settings["dataset"]])
         science = scheme.versions(settings["holdout"])
         identity = cell_settings.shard_identity(settings, data.digest)
         digest = cell_settings.digest_of(identity, science)
         path = paths.shards_file(settings, digest)
         planned = PlannedFile(path, digest, settings, science, {"data": data.path})
         return self.shards.setdefault(digest, planned)
-
-    def _parse_scheme(self, *values: Any) -> Scheme:
-        settings = dict(zip(SCHEME_KEYS, values, strict=True))
-        scheme = parse_partition(settings["partition"])
-        check_partition(scheme, settings, self.datasets[settings["dataset"]])
-        return scheme
 
 
 def check_required(values: Values) -> None:
@@ -218,8 +207,7 @@ def check_procedure(cell: Cell, info: DatasetInfo) -> None:
         why = f"the procedure '{settings.procedure}' simulates no time; leave it out"
         raise UserError(f"client_devices is '{devices}', but {why}")
     if cell.participation.goes_by_time and devices == DEFAULTS["client_devices"]:
-        why = "goes by simulated time: set client_devices"
-        raise UserError(f"participation '{settings.participation}' {why}")
+        raise UserError(f"'{settings.participation}' goes by simulated time: set client_devices")
     with refusals_as_errors(f"availability '{settings.availability}' "):
         cell.availability.check(settings.clients)
     with refusals_as_errors(f"procedure '{settings.procedure}' "):

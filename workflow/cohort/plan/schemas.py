@@ -218,10 +218,7 @@ def _sentence(error: ValidationError) -> str:
     if rule == "additionalProperties":
         allowed = schema.get("properties", {})
         unknown = next(name for name in value if name not in allowed)
-        words = rf"\b{re.escape(unknown.replace('_', ' '))}\b"  # learning_rate is described by lr
-        meant = [name for name in allowed if re.search(words, allowed[name].get("description", ""))]
-        near = suggest(unknown[:LONGEST], allowed, next(iter(meant), ""))
-        return f"{key} has an unknown key {_quoted(unknown)}{near}"
+        return f"{key} has an unknown key {_quoted(unknown)}{suggest(unknown[:LONGEST], allowed)}"
     if rule in ("enum", "const"):
         choices: Any = error.validator_value if rule == "enum" else [error.validator_value]
         near = suggest(str(value)[:LONGEST], choices)

@@ -1,5 +1,4 @@
-"""A study, expanded at a scale, and the part of it that the config's `only` asks for, such as
-`strategy=fedavg|loss,seed=0`."""
+"""A study at a scale, and the part of it that `only` asks for: `strategy=fedavg|loss,seed=0`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,8 +90,6 @@ def parse_only(text: str) -> Wanted:
         label, separator, values = part.strip().partition("=")
         if not separator:
             raise UserError(f"only '{text}': '{part}' must be LABEL=VALUE, e.g. strategy=fedavg")
-        if label in wanted:
-            raise UserError(f"only '{text}': '{label}' is there twice; write {label}=A|B")
         wanted[label] = values.split("|")
     return wanted
 
@@ -110,17 +107,15 @@ def check_only(wanted: Wanted, studies: Sequence[Study]) -> None:
     rows = [row for study in studies for part in study.experiments.values() for row in part.rows]
     rows += [row for study in studies for here in study.skipped.values() for row, _ in here]
     names = " or ".join(study.name for study in studies)
-    condition = ",".join(f"{label}={'|'.join(values)}" for label, values in wanted.items())
     labels = dict.fromkeys(label for row in rows for label in row.labels)
     for label, values in wanted.items() if rows else ():
         if label not in labels:
-            near = suggest(label, labels)
-            raise UserError(f"only {condition}: {names} has no label '{label}'{near}")
+            where = f"only {label}={'|'.join(values)}: {names} has no label"
+            raise UserError(f"{where} '{label}'{suggest(label, labels)}")
         known = dict.fromkeys(str(row.labels[label]) for row in rows if label in row.labels)
         for value in values:
             if value not in known:
                 near = suggest(value, known)
                 raise UserError(f"only {label}={value} matches no cell of {names}{near}")
     if rows and not any(is_wanted(row, wanted) for row in rows):
-        why = "each value occurs, but not all together"
-        raise UserError(f"only {condition} matches no cell of {names}: {why}")
+        raise UserError(f"only: no cell of {names} has all of {', '.join(wanted)} as wanted")

@@ -15,7 +15,7 @@ Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 class StrictLoader(Loader):
     """A YAML loader that refuses a key twice in one mapping, of which YAML would silently keep the
-    last, a key that is not text, and a number to the base 60, as which YAML reads 1:30."""
+    last, and a key that is not text."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -29,18 +29,6 @@ class StrictLoader(Loader):
                 raise ConstructorError(None, None, problem, key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
-
-    def construct_number(self, node: yaml.ScalarNode) -> float:
-        if ":" in node.value:
-            problem = f"YAML reads {node.value} to the base 60; write a plain number, or quote it"
-            raise ConstructorError(None, None, problem, node.start_mark)
-        is_whole = node.tag.endswith("int")
-        number: float = (self.construct_yaml_int if is_whole else self.construct_yaml_float)(node)
-        return number
-
-
-for tag in ("int", "float"):
-    StrictLoader.add_constructor(f"tag:yaml.org,2002:{tag}", StrictLoader.construct_number)
 
 
 def read_yaml(path: str | Path) -> Any:
@@ -79,8 +67,7 @@ def parse_override(text: str) -> tuple[str, Any]:
     """Split `key=value` from the command line; the value is read as YAML."""
     key, separator, value = text.partition("=")
     if not separator:
-        hint = "put studies and other arguments before --config"
-        raise UserError(f"--config {text}: must be KEY=VALUE; {hint}")
+        raise UserError(f"--config {text}: must be KEY=VALUE; put others before --config")
     try:
         return key, yaml.load(value, StrictLoader)
     except (yaml.YAMLError, ValueError) as error:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from cohort.core import FileAccessError, UserError, explain_errors, lazy
-from cohort.core.hdf5 import new_hdf5, sealed_hdf5
-from cohort.core.paths import CELLS, digest_in, is_record_file
+from cohort.core import FileAccessError, UserError, lazy
+from cohort.core.hdf5 import SealedFile, explain_unreadable, new_hdf5
+from cohort.core.paths import digest_in
 from cohort.records.history import History
 from cohort.settings import DIGEST
 
@@ -20,6 +20,7 @@ FORMAT = 1
 TEXT = {"type": "string"}
 SHA256 = "^[0-9a-f]{64}$"
 NAME = re.compile(r"[a-z][a-z0-9_]*")  # of a metric, or of an array
+FILE = re.compile(rf"seed\d+-{DIGEST}\.h5")  # of a record; no other file is named so
 
 
 def object_schema(*optional: str, **properties: Any) -> dict[str, Any]:
@@ -83,10 +84,8 @@ def write(path: str | Path, record: Record) -> None:
 def read(path: str | Path) -> Record:
     """Read and validate a record; raise UserError if it is missing, damaged or incomplete, and
     FileAccessError if the system does not let it be read."""
-    if not Path(path).is_file():
-        raise UserError(f"there is no record {path}")
-    try:
-        with explain_errors(path), sealed_hdf5(path) as file:
+    with explain_unreadable(path, "a record", "train"):
+        with SealedFile(path) as file:
             header = json.loads(file.attrs["header"])
             arrays = file.arrays()
         plain: dict[str, dict[str, np.ndarray]] = {group: {} for group in PLAIN}
@@ -96,17 +95,9 @@ def read(path: str | Path) -> Record:
                 plain[group][name] = array
         record = Record(header, History.from_arrays(arrays), **plain)
         check(record)
-        if is_record_file(path) and header["digest"] != digest_in(path):
+        if FILE.fullmatch(Path(path).name) and header["digest"] != digest_in(path):
             raise ValueError(f"it is that of {header['digest']}, under the name of another cell")
-    except FileAccessError:
-        raise
-    except Exception as error:  # a damaged or foreign file may raise anything
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        advice = f"records are files like {CELLS}/.../seed0-k0123456789ab.h5"
-        if is_record_file(path) and CELLS in Path(path).absolute().as_posix():
-            advice = "delete it and run snakemake again to train its cell anew"
-        raise UserError(f"{path} is not a valid record ({reason}); {advice}") from None
-    return record
+        return record
 
 
 def is_valid(path: str | Path, digest: str = "") -> bool:

@@ -28,14 +28,13 @@ def named_by(setting: str, parse: Callable[[str], T]) -> cached_property[T]:
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """One run: its settings, the parts of its strategy, and the files and digest of its plan.
-    `generated` says that its data set stands in for the real one. `science` holds the versions of
-    its components, and `inputs` the paths of its data and shards."""
+    `science` holds the versions of its components, and `inputs` the paths of its data and shards.
+    """
 
     settings: Settings
     selector: Selector
     objective: objectives.Objective
     server: servers.ServerRule
-    generated: bool = False
     path: str = ""
     digest: str = ""
     science: dict[str, int] = field(default_factory=dict)
@@ -62,7 +61,7 @@ class Cell:
     def plain_settings(self) -> dict[str, Any]:
         """The settings and all parameters of the strategy's parts, as a record holds them."""
         parts = {part: getattr(self, part).spec() for part in PARTS}
-        return self.settings.values() | parts | ({"generated": True} if self.generated else {})
+        return self.settings.values() | parts
 
     def planned(self) -> PlannedFile:
         """The content of the cell's plan file."""
@@ -76,9 +75,8 @@ def cell_of(planned: PlannedFile) -> Cell:
     for part, catalog in PARTS.items():
         spec = dict(values.pop(part))
         parts[part] = catalog[spec.pop("name")](**spec)
-    generated = values.pop("generated", False)
     rest = {key: value for key, value in vars(planned).items() if key != "settings"}
-    return Cell(settings=Settings(**values), generated=generated, **parts, **rest)
+    return Cell(settings=Settings(**values), **parts, **rest)
 
 
 def read_cell(file: str | Path) -> Cell:

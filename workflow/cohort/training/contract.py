@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cohort.core import UserError, files, process, user_files
+from cohort.core import UserError, files, user_files
 from cohort.selection import Selector
 from cohort.selection import selector as abilities
 from cohort.selection.selector import Clients, Metrics, Reports, Rng, State, View
@@ -37,13 +37,12 @@ class WrongAnswer(Exception):
 
 @contextmanager
 def locate_errors(strategy: str, round: int) -> Iterator[None]:
-    """Turn a wrong answer, an exception or sys.exit inside a component, and a change of the process
-    into an error that names the strategy, the round, and for an exception the file and line.
+    """Turn a wrong answer, an exception or sys.exit inside a component into an error that names the
+    strategy, the round, and for an exception the file and line.
     Exceptions from elsewhere pass, unless they come from code that reads answers."""
     where = f"strategy '{strategy}', round {round}"
     try:
-        with process.unchanged_process(f"{where}: a component"):
-            yield
+        yield
     except WrongAnswer as wrong:
         raise UserError(f"{where}: {wrong}") from None
     except (UserError, OSError, MemoryError):

@@ -5,7 +5,7 @@ from typing import Any
 
 from cohort.core.components import Catalog
 from cohort.data.parsers import arrays, pictures, text
-from cohort.data.parsers.parser import Parser
+from cohort.data.split import Parser
 
 DatasetInfo = Mapping[str, Any]
 """An entry of config/datasets.yaml."""
@@ -20,9 +20,8 @@ PARSERS = Catalog("cohort.data.parsers", Parser, (
 
 _FACTS = ("shape", "classes", "groups", "train", "test", "validation", "scale", "mean", "std")
 DEFAULTS: dict[str, Any] = dict.fromkeys((*_FACTS, "standardized"))
-DEFAULTS |= {"kind": "images", "generated": False, "parser": None}
-"""Every key of an entry that describes samples and is part of the digest of the prepared data, with
-the defaults of the optional ones."""
+DEFAULTS |= {"kind": "images", "parser": None}
+"""The keys of an entry that describe samples, part of the digest of prepared data, and defaults."""
 
 
 def parser_name(dataset: str, info: DatasetInfo) -> str:

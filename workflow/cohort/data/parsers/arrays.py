@@ -3,19 +3,17 @@ own, which may begin as a folder of pictures."""
 
 import pickle
 import struct
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cohort.core.errors import UserError, suggest
-from cohort.data.parsers.parser import Parser
-from cohort.data.parsers.pictures import PICTURES, decode_picture, size_of
+from cohort.data.parsers.pictures import PICTURES, decode_picture
 from cohort.data.raw import explain_broken_file, read_npz
 from cohort.data.sampling import draw_part, draw_stratified
-from cohort.data.split import Blocks, Split
+from cohort.data.split import Blocks, Parser, Split
 
 SPLITS = ("train", "test")
 CODES = 2**16  # values of a column, which is stored in 16 bits
@@ -115,38 +113,29 @@ def _read_folder(path: Path, side: int | None) -> tuple[np.ndarray, Any, np.ndar
     files = [file for file in files if file.name.lower().endswith(PICTURES)]
     if not files:
         raise UserError(f"{path}: holds no pictures; they must lie in a folder for each class")
-    resize = side is not None
-    if side is None:
-        side, height = size_of(files[0])
-        if side != height:
-            raise UserError(f"{files[0]}: is not square; resize pictures with --side")
-    pictures = [decode_picture(file.read_bytes(), side, str(file), resize=resize) for file in files]
+    pictures = [decode_picture(file.read_bytes(), str(file), side) for file in files]
+    for file, (_, height, width) in zip(files, map(np.shape, pictures), strict=True):
+        if not width == height == pictures[0].shape[1]:
+            size = f"{width} x {height} pixels, not square or not as large as {files[0].name}"
+            raise UserError(f"{file}: is a picture of {size}; resize all with --side")
     test = np.array([file.is_relative_to(path / "test") for file in files])
     return np.stack(pictures), [file.parent.name for file in files], test if is_split else None
 
 
-@dataclass(frozen=True, kw_only=True)
 class MedMnist(Parser):
     """Parses any set of MedMNIST+. Gray images become RGB, because the papers that use them train
     networks for color images."""
 
     name: ClassVar[str] = "medmnist"
     in_digest: ClassVar[bool] = False
-    file: str
-
-    @classmethod
-    def of(cls, files: Sequence[str]) -> Self:
-        (file,) = files
-        return cls(file=file)
 
     def parse(self, folder: Path) -> tuple[Split, ...]:
-        return tuple(_medical_split(folder / self.file, part) for part in ("train", "test", "val"))
+        (path,) = folder.glob("*.npz")
+        return tuple(_medical_split(path, part) for part in ("train", "test", "val"))
 
 
 def _medical_split(path: Path, part: str) -> Split:
     images, labels = (read_npz(path, f"{part}_{kind}") for kind in ("images", "labels"))
-    if len(images.shape) not in (3, 4) or labels.shape != (images.shape[0], 1):
-        raise UserError(f"{path}: {part} is not images with one label for each")
 
     def read() -> Iterator[np.ndarray]:
         for block in images.read():
@@ -199,11 +188,8 @@ class FashionMnist(Mnist):
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
     """Read an IDX file of bytes: 0, 0, type, number of dimensions, their sizes, the values."""
     content, begin = path.read_bytes(), 4 + 4 * dimensions
-    with explain_broken_file(str(path)):
-        if content[:4] != bytes([0, 0, 8, dimensions]):
-            raise ValueError(f"it is not an IDX file of bytes in {dimensions} dimensions")
-        shape = struct.unpack(f">{dimensions}I", content[4:begin])
-        return np.frombuffer(content, np.uint8, offset=begin).reshape(shape)
+    shape = struct.unpack(f">{dimensions}I", content[4:begin])
+    return np.frombuffer(content, np.uint8, offset=begin).reshape(shape)
 
 
 class Cifar10(Parser):

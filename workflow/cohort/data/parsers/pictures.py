@@ -11,48 +11,35 @@ from zipfile import ZipFile
 import numpy as np
 
 from cohort.core import UserError, lazy
-from cohort.data.parsers.parser import Parser
-from cohort.data.raw import explain_broken_file, open_zip, read_member, tar_files, zip_files
-from cohort.data.split import Blocks, Split
+from cohort.data.raw import open_zip, read_member, tar_files, zip_files
+from cohort.data.split import Blocks, Parser, Split
 
 Image = lazy("PIL.Image")
 
 PICTURES = (".png", ".jpg", ".jpeg")
-PIXELS = 50_000_000  # more than any picture here has; a tiny file can claim billions
 BLOCK = 16 << 20  # bytes of pixels that are decoded at once
 
 Picture = tuple[int, int, str]
 """A picture in a zip: its group, its class, and the name of its file."""
 
 
-def size_of(path: Path) -> tuple[int, int]:
-    """The width and height of a picture."""
-    with explain_broken_file(str(path)), Image.open(path) as image:
-        return image.size
-
-
-def decode_picture(content: bytes, side: int, called: str, *, resize: bool = False) -> np.ndarray:
-    """Decode a PNG or JPEG to 3 x `side` x `side` bytes; gray becomes RGB. Pictures of another size
-    are refused or, with `resize`, resized (bilinear with antialiasing). `called` names the file in
-    errors."""
+def decode_picture(content: bytes, called: str, side: int | None = None) -> np.ndarray:
+    """Decode a PNG or JPEG to bytes, channels first; gray becomes RGB. Pictures of another size
+    than `side` x `side`, if given, are resized (bilinear with antialiasing). `called` names the
+    file in errors."""
     try:
         with Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as image:
-            if image.width * image.height > PIXELS:
-                raise ValueError(f"{image.width} x {image.height} pixels are too many")
-            size, colored = image.size, image.convert("RGB")
+            colored = image.convert("RGB")
     except Exception as error:  # a broken picture may raise anything
         reason = re.sub("<_io.BytesIO[^>]*>", "it", str(error)) or type(error).__name__
         raise UserError(f"{called}: is not a readable picture ({reason})") from None
-    if size != (side, side):
-        if not resize:
-            is_of = f"is a picture of {size[0]} x {size[1]} pixels"
-            raise UserError(f"{called}: {is_of}, {side} x {side} are expected")
+    if side is not None and colored.size != (side, side):
         colored = colored.resize((side, side), Image.Resampling.BILINEAR)
     return np.asarray(colored).transpose(2, 0, 1)
 
 
 def picture_split(
-    path: Path, pictures: Sequence[Picture], side: int, *, resize: bool = True, groups: bool = False
+    path: Path, pictures: Sequence[Picture], side: int, *, groups: bool = False
 ) -> Split:
     """The split of these pictures of a zip, in this order, which are decoded block by block."""
     names = [name for _, _, name in pictures]
@@ -65,8 +52,7 @@ def picture_split(
                 yield np.stack([decoded(archive, name) for name in names[begin : begin + count]])
 
     def decoded(archive: ZipFile, name: str) -> np.ndarray:
-        content = read_member(archive, name)
-        return decode_picture(content, side, f"{path}: {name}", resize=resize)
+        return decode_picture(read_member(archive, name), f"{path}: {name}", side)
 
     values = Blocks((len(pictures), 3, side, side), read)
     return Split(values, numbers[:, 1], numbers[:, 0] if groups else None)
@@ -105,13 +91,12 @@ def read_lines(archive: ZipFile, inner: str) -> tuple[str, list[str]]:
     if len(roots) != 1:
         number = "more than one" if roots else "no"
         raise UserError(f"{archive.filename}: holds {number} {inner}")
-    text = read_member(archive, roots[0] + inner).decode("utf-8", "replace")
-    return roots[0], text.splitlines()
+    return roots[0], read_member(archive, roots[0] + inner).decode("utf-8", "replace").splitlines()
 
 
 class Cinic10(Parser):
     """Parses CINIC-10: `train` and `test`, 90,000 pictures each, without the third part `valid`.
-    The archive is read once, as a stream; sorting its pictures takes half a gigabyte of memory."""
+    The archive is read once, as a stream; sorting its pictures takes a gigabyte of memory."""
 
     name: ClassVar[str] = "cinic10"
     classes: ClassVar[tuple[str, ...]] = (
@@ -125,21 +110,14 @@ class Cinic10(Parser):
             *_, part, word, file = ("", "", *name.split("/"))
             if part in by_part and file.lower().endswith(PICTURES):
                 label = class_number(self.classes, word, f"{path}: {name}")
-                pixels = np.ascontiguousarray(decode_picture(content, 32, f"{path}: {name}"))
+                pixels = np.ascontiguousarray(decode_picture(content, f"{path}: {name}"))
                 by_part[part].append((label, file, pixels))
-        return tuple(
-            _split_in_memory(sorted(pictures, key=lambda picture: picture[:2]))
-            for pictures in by_part.values()
-        )
-
-
-def _split_in_memory(pictures: list[tuple[int, str, np.ndarray]]) -> Split:
-    def read() -> Iterator[np.ndarray]:
-        for begin in range(0, len(pictures), 5000):
-            yield np.stack([pixels for _, _, pixels in pictures[begin : begin + 5000]])
-
-    labels = np.array([label for label, _, _ in pictures], dtype=np.int64)
-    return Split(Blocks((len(pictures), 3, 32, 32), read), labels)
+        splits = []
+        for pictures in by_part.values():
+            pictures.sort(key=lambda picture: picture[:2])
+            labels, _, values = zip(*pictures, strict=True)
+            splits.append(Split(np.stack(values), np.array(labels)))
+        return tuple(splits)
 
 
 class TinyImageNet(Parser):
@@ -164,7 +142,7 @@ class TinyImageNet(Parser):
             file, word, *_ = (*line.split("\t"), "")
             label = class_number(classes, word, f"{path}: val/val_annotations.txt: {file}")
             test.append((0, label, f"{root}val/images/{file}"))
-        return tuple(picture_split(path, sorted(part), 64, resize=False) for part in (train, test))
+        return tuple(picture_split(path, sorted(part), 64) for part in (train, test))
 
 
 class BrainTumorMri224(Parser):

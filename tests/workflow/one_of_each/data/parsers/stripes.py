@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.data.parsers.parser import Parser
-from cohort.data.split import Split
+from cohort.data.split import Parser, Split
 
 
 @dataclass(frozen=True, kw_only=True)
