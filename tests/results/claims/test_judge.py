@@ -32,11 +32,9 @@ PAIRS |= {"below": [{"given": {"partition": ["b", "c"]}}]}
 Judge = Callable[..., JudgedClaim]
 
 
-def spec(
-    cells: list[Cell], entry: dict[str, Any], *, generated: bool = False, share: float = 1.0
-) -> dict[str, Any]:
+def spec(cells: list[Cell], entry: dict[str, Any], *, share: float = 1.0) -> dict[str, Any]:
     """The spec that the workflow passes to `write_judged`, with one claim of one experiment."""
-    write_metrics("main.parquet", frame(cells).assign(generated=generated, share=share), {})
+    write_metrics("main.parquet", frame(cells).assign(share=share), {})
     made = claim(**entry)
     comparisons = list(map(asdict, made.planned_comparisons(matrix(main=CELLS))))
     planned = entry | {"comparisons": comparisons}
@@ -118,13 +116,6 @@ def test_the_papers_round_does_not_scale(judge: Judge) -> None:
     result = judge(ORDER | {"paper": "Fig2/4", "at": 100}, made={"share": 0.1})
     assert (result.at, result.measured_evidence) == (100, FEW)
     assert result.paper_evidence == "a, b: ✗ 55.00 > 25.00"
-
-
-def test_generated_data_is_neither_judged_nor_compared(judge: Judge) -> None:
-    result = judge(ORDER, made={"generated": True})
-    assert result.measured == result.paper == "no verdict"
-    assert result.measured_evidence == result.paper_evidence == "generated stand-in data"
-    assert (result.doubtful, result.n) == ("", 2)
 
 
 def test_every_comparison_is_written_with_its_numbers(judge: Judge) -> None:

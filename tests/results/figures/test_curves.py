@@ -23,7 +23,6 @@ from tests.results.figures.samples import (
     accuracy,
     frame_of,
     note,
-    sample,
 )
 
 PAPER = """\
@@ -177,18 +176,6 @@ def test_a_papers_curve_ends_with_ours(
     assert max(ours) == changes.get("until", 12)
     remark = "scale smoke: a cheaper version of the study"
     assert (remark in note(figure)) == ("scale" in changes)
-
-
-def test_generated_data_is_never_compared_with_a_paper(with_paper: Spec, tmp_path: Path) -> None:
-    frame = sample()
-    some = frame.assign(generated=frame["digest"] == frame["digest"].iloc[-1])
-    write_metrics(tmp_path / "some.parquet", some, {})
-    figure = make_figure(with_paper, tmp_path / "some.parquet")
-    assert not any(paper_lines(figure).values())
-    assert note(figure).endswith("generated stand-in data: no reproduction of any paper")
-    write_metrics(tmp_path / "none.parquet", frame.assign(generated=False), {})
-    figure = make_figure(with_paper | {"paper": ""}, tmp_path / "none.parquet")
-    assert note(figure) == "n = 3 seeds per curve; band: ± 1 SD over seeds"
 
 
 def costs(status: str = "done") -> pd.DataFrame:

@@ -47,7 +47,7 @@ CURVES = [
 
 def comparison(results: list[Result], **fields: Any) -> Comparison:
     """Results as a table or figure shows them."""
-    frame = {"labels": list(results[0].labels), "scale": "full", "generated": False}
+    frame = {"labels": list(results[0].labels), "scale": "full"}
     return Comparison(results=results, **frame | {"has_paper": False} | fields)
 
 

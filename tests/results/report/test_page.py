@@ -304,8 +304,6 @@ def test_notes_and_warnings(spec: Spec, page: Write) -> None:
     assert "reproduction of any paper" not in page(spec)
     assert "no reproduction" in page(spec | {"scale": "smoke"})
     assert "demo.main: 2 cells skipped" in page(spec | {"notes": ["demo.main: 2 cells skipped"]})
-    change_cells(spec, lambda one: one | {"generated": True})
-    assert "Some runs used generated stand-in data" in page(spec)
 
 
 def test_a_page_without_any_run_shows_what_the_paper_says(spec: Spec, page: Write) -> None:

@@ -100,14 +100,6 @@ def test_at_a_cheaper_scale_there_is_no_verdict(compared: Spec, metrics: Path) -
     assert "No verdict: scale smoke is a cheaper version of the paper's runs." in text
 
 
-def test_generated_data_is_never_compared_with_a_paper(
-    compared: Spec, frame: pd.DataFrame, tmp_path: Path
-) -> None:
-    write_metrics(tmp_path / "some.parquet", frame.assign(generated=frame.index == 0), {})
-    text = written(compared, tmp_path / "some.parquet")
-    assert "53.50" not in text and "stand-in data: no reproduction of any paper." in text
-
-
 # Model, strategy, seed, status, accuracy: the small model gains 0.1 and, diverged to the 0.1 of a
 # guess, loses 0.3; the large one loses 0.05 in its one pair of finished runs.
 PAIRS = [

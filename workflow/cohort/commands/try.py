@@ -140,7 +140,7 @@ def result_lines(comparison: Comparison, names: Names, *, against: bool) -> Iter
     """Yield the results of each measure as aligned columns, below the settings that several share,
     with the verdict against FedAvg or else against the paper."""
     for title, results in comparison.by_measure().items():
-        yield f"\n{title}" + (" (generated data: no reproduction)" if comparison.generated else "")
+        yield f"\n{title}"
         pairs = {pair for result in results for pair in result.labels.items()}
         values = Counter(label for label, _ in pairs)
         varying = [label for label in results[0].labels if label == "strategy" or values[label] > 1]

@@ -68,7 +68,7 @@ def collect(
         parts.append(result.values if len(result.values) else EMPTY)
         head = {key: experiment[key] for key in ("study", "experiment")}
         head |= {"digest": cell["digest"] + again, **cell["labels"], "status": result.status}
-        head["generated"], head["share"] = cell.get("generated", False), cell.get("share", 1.0)
+        head["share"] = cell.get("share", 1.0)
         heads.append(head)
     rows = np.repeat(np.arange(len(heads)), list(map(len, parts)))
     labels = pd.DataFrame(heads)

@@ -276,7 +276,6 @@ class Comparison:
     labels: list[str]
     results: list[Result]
     scale: str
-    generated: bool
     has_paper: bool
     standings: Standings | None = None
 
@@ -302,7 +301,6 @@ def compare(
     results: list[Result] = []
     for measure in measures:
         metrics = series.read_metric(metrics_file, measure.metric)
-        generated = series.is_generated(metrics)
         metrics = series.runs_without(metrics, measure.left_out)
         if CLIENT in measure.labels:
             cells = series.values_by_client(metrics, measure.metric)
@@ -314,7 +312,7 @@ def compare(
         cells = cells.assign(value=value, finished=finished, diverged=diverged)
         cells = series.subtract_partners(cells, measure.minus) if measure.minus else cells
         own = list(_results(measure, cells))
-        if measure.paper and not generated:
+        if measure.paper:
             own = _with_paper(own, measure, cells, spec)
         own = own if measure.over_settings else _with_contrasts(own)
         runs = {result.key: result.values for result in own}
@@ -327,8 +325,7 @@ def compare(
         labels=labels,
         results=results,
         scale=spec.get("scale", series.FULL),
-        generated=generated,
-        has_paper=bool(measures[0].paper) and not generated,
+        has_paper=bool(measures[0].paper),
     )
 
 

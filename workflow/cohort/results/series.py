@@ -29,7 +29,7 @@ pd = lazy("pandas")
 PARQUET_SHA256, SOURCES = "parquet_sha256", "sources"
 KIND = "metrics"
 FIX = "delete it and run snakemake again, which collects it anew"
-CELL = ("digest", "study", "experiment", "status", "generated", "share")
+CELL = ("digest", "study", "experiment", "status", "share")
 DERIVED = ("finished", "diverged", "classes")  # of a cell, worked out when metrics are read
 OURS = re.compile(rf"{paths.RELEASED}/\w+")
 """The name of a release of this repository, whose runs were restored from no other."""
@@ -44,7 +44,6 @@ LARGEST = ("loss", "calibration_error", "swing", "best_round", "to_best")
 NO_MODEL = "majority_accuracy"  # depends on the data only
 BELOW_CHANCE = (NO_MODEL, "tenth_percentile_accuracy", "holdout_worst_accuracy")
 """The accuracies that lie below chance level in sound runs too."""
-GENERATED = "generated stand-in data: no reproduction of any paper"
 
 WORDS = {
     "last": "last evaluation",
@@ -178,11 +177,6 @@ def runs_without(metrics: DataFrame, left_out: Mapping[str, list[str]]) -> DataF
     for label, values in left_out.items():
         metrics = metrics[~metrics[label].isin(values)]
     return metrics
-
-
-def is_generated(metrics: DataFrame) -> bool:
-    """Whether any run used generated stand-in data instead of the real data set."""
-    return "generated" in metrics and bool(metrics["generated"].eq(True).fillna(False).any())
 
 
 def label_columns(metrics: DataFrame) -> list[str]:

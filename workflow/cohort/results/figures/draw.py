@@ -23,7 +23,7 @@ from cohort.results.comparison import compare
 from cohort.results.figures import KINDS, Kind, theme
 from cohort.results.figures.theme import LETTER, Style
 from cohort.results.paper import PaperMatch, doubts
-from cohort.results.series import FULL, GENERATED, NO_RUNS
+from cohort.results.series import FULL, NO_RUNS
 
 NO_DATES = {".png": {"Software": None}, ".pdf": {"CreationDate": None}}
 MOST_COLUMNS = 4  # of a grid that may wrap
@@ -63,7 +63,7 @@ def make_figure(
         metrics = series.read_metric(metrics_file, *kind.metrics())
         metrics = series.runs_without(metrics, statistics.values_left_out(kind.without))
         matches: list[PaperMatch] = []
-        if spec.get("paper") and not series.is_generated(metrics):
+        if spec.get("paper"):
             measure, cells = kind.measures()[0], series.cells_of(metrics).to_dict("records")
             labels, rounds = series.label_columns(metrics), metrics["round"].dropna()
             matches = measure.matches(spec["paper_values"], cells, labels)
@@ -77,8 +77,6 @@ def make_figure(
         remarks.append(f"some of the paper's values are doubtful: {reasons}")
     for sentence in series.restored_notes([metrics_file], by_others=True):
         remarks.append(f"{sentence[0].lower()}{sentence[1:-1]}")
-    if series.is_generated(parts[0][1]):
-        remarks = [GENERATED]
     return _sheet(parts, Style.of(spec["look"]), remarks, narrow=narrow)
 
 

@@ -195,7 +195,6 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
         to_go=runs.coverage(*(item["experiment"] for item in items["waiting"]))["to_go"],
         runs=runs,
         made=[(title, count.most_common()) for title, count in made.items() if count],
-        generated=series.GENERATED if card["generated"] else "",
     )
     write_text(page, html)
     write_text(card_file, json.dumps(card))
@@ -214,7 +213,6 @@ def _card(spec: Spec, runs: StudyRuns, claims: Spec | None) -> dict[str, Any]:
         "verdicts": claims["totals"] if claims else [],
         "date": max((cell["started"][:10] for cell in finished), default=""),
         "commits": list(dict(Counter(cell["commit"] for cell in finished).most_common())),
-        "generated": any(cell.get("generated") for cell in runs.cells.values()),
     }
 
 

@@ -307,7 +307,6 @@ def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> La
         f"No verdict: scale {scale} is a cheaper version of the paper's runs.": is_cheaper,
         f"{DOUBLE_DAGGER} doubtful: {reasons}.": bool(reasons),
         DASH: any(NO_VALUE in entry.value for _, line in table.lines for entry in line),
-        series.GENERATED.capitalize() + ".": comparison.generated,
     }
     table.notes.extend(note for note, is_needed in notes.items() if is_needed)
     return table
