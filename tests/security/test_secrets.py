@@ -19,7 +19,7 @@ def test_a_secret_of_the_environment_stays_there(tmp_path: Path, monkeypatch: py
     for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "COHORT_PASSWORD"):
         monkeypatch.setenv(name, SECRET)
     monkeypatch.setenv("http_proxy", f"http://user:{SECRET}@127.0.0.1:9")
-    read = "    cell, signals = read_cell(plan), list[int]()\n"
+    read = "    cell = read_cell(plan)\n"
     fresh.replace("workflow/cohort/training/job/train.py", read, read + "    1 / 0\n")
     output = fresh.snakemake("--config", "only=strategy=fedentopt,partition=iid", fails=True)
     (log,) = (fresh.root / "results/logs/train").rglob("*.log")
