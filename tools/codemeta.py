@@ -1,7 +1,5 @@
 """`python -m tools.codemeta`: codemeta.json and .zenodo.json, from pyproject.toml and CITATION.cff."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

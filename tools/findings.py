@@ -4,8 +4,6 @@ Prints what the runs show for each value that a finding rests on, and exits with
 another value, or if a sentence has a number that none of its values gives.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping

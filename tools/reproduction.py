@@ -5,8 +5,6 @@ findings and counts of README.md, docs/reproduction.md, and docs/contradictions.
 these pages is written by hand.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import Counter

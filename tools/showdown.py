@@ -1,7 +1,5 @@
 """`python -m tools.showdown`: the findings and tables of docs/showdown.md, from the released runs."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from benchmarks.tables import NOTHING, put_section, table

@@ -4,8 +4,6 @@ It draws every listed study, and gathers the index, the pages, the figures and t
 to, and the released runs. Any web server can serve the folder.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

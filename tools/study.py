@@ -1,7 +1,5 @@
 """A study's tables and verdicts from any results, in a folder of their own and without Snakemake."""
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
