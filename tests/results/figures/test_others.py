@@ -74,14 +74,15 @@ def test_intervals(metrics: Metrics) -> None:
     figure = make_figure(spec_of(), metrics())
     (axes,) = figure.axes
     tests = t_tests([0, 1, 2], *itertools.product(PARTITIONS, WORK))
-    means = {name: test.confidence_interval().low / 2 + test.confidence_interval().high / 2 for name, test in tests.items() if name != "fedavg"} | {"fedavg": 0.0}  # fmt: skip
+    intervals = {name: tuple(test.confidence_interval()) for name, test in tests.items()}
+    intervals["fedavg"] = (0.0, 0.0)
+    means = {name: sum(interval) / 2 for name, interval in intervals.items()}
     ranked = sorted(means, key=lambda strategy: -means[strategy])
     assert names_of(axes) == [NAMES[STRATEGIES.index(strategy)] for strategy in ranked]
     zero, *lines = [np.asarray(line.get_xdata()) for line in axes.lines]
     assert list(zero) == [0, 0]
     for strategy, bar, point in zip(ranked, lines[::2], lines[1::2], strict=True):
-        interval = (0, 0) if strategy == "fedavg" else tests[strategy].confidence_interval()
-        assert tuple(bar) == pytest.approx(tuple(interval))
+        assert tuple(bar) == pytest.approx(intervals[strategy])
         assert point == pytest.approx([means[strategy]])
     assert axes.get_xlabel() == "Test accuracy (%),\nminus FedAvg (random)"
     assert note(figure).startswith("36 runs; 3 seeds that all have; means over settings, paired")
