@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from cohort.core.paths import digest_in, state_folder
 from cohort.core.process import tracked
 from cohort.data import shards
 from cohort.records.record import CLIENT_ARRAYS, Record, read, write
-from cohort.results.collect import is_same, settings_with_defaults
+from cohort.results.collect import differences_from, is_same
 from cohort.results.names import METRICS
 from cohort.results.release.folder import MANIFEST, read_digests, read_release
 from cohort.selection.selector import Probing, UpdateWeighing
@@ -119,16 +118,11 @@ def _write_new(path: str, record: Record) -> bool:
 def _check_settings(record: Record, cell: Cell) -> None:
     """Raise UserError if settings or science versions of a run contradict its planned cell."""
     try:
-        stated = settings_with_defaults(record.header["settings"])
+        differences = [*differences_from(record, cell)]
     except Exception as error:  # a part of its strategy is of a wrong type
         raise UserError(f"the settings of run {cell.digest} cannot be read ({error})") from None
-    expected: dict[str, Any] = cell.plain_settings()
-    versions, planned = record.header["science"], cell.science
-    names = [name for name in {**stated, **expected} if stated.get(name) != expected.get(name)]
-    for name in {**versions, **planned}:  # one that is not there is 1
-        names += [name] if versions.get(name, 1) != planned.get(name, 1) else []
-    if names:
-        listed = ", ".join(sorted(names))
+    if differences:
+        listed = "; ".join(differences)
         raise UserError(f"the settings of run {cell.digest} do not give this digest ({listed})")
 
 
