@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from cohort.core import UserError, lazy
-from cohort.results.names import BASELINE, METRICS, Names, listed, word
+from cohort.results.names import BASELINE, METRICS, listed, word
 from cohort.results.series import label_columns, label_text, value_per_cell
 
 if TYPE_CHECKING:
@@ -378,14 +378,6 @@ def runs_by_setting(
         apart=listed(list(map(word, labels))) if labels else "",
     )
     return cells[cells["status"].isin(["done", "diverged"])].dropna(subset="value")
-
-
-def ordered_scores(runs: DataFrame, label: str, names: Names, better: str) -> Scores:
-    """The scores of the values of a label, which stand for strategies, in the study's order; `runs`
-    are those of `runs_by_setting`."""
-    order = names.ordered(label, runs[label])
-    table = runs.assign(strategy=runs[label], rank=runs[label].map(order.index))
-    return Scores.of(table.sort_values("rank", kind="stable"), better)
 
 
 def rates_ahead_of(baseline: str, scores: Scores) -> dict[str, Estimate]:

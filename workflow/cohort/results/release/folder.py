@@ -174,11 +174,6 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not file.is_file():
         raise UserError(f"{folder} is not a release: it has no {MANIFEST}")
     manifest = read_sealed(file, "the manifest of a release", _again(folder))
-    format = manifest.get("format")
-    if isinstance(format, int) and format > FORMAT:
-        raise UserError(
-            f"{file} has format {format}, and this version of Cohort reads {FORMAT}; update Cohort"
-        )
     if problem := next(jsonschema.Draft202012Validator(SCHEMA).iter_errors(manifest), None):
         reason = f"{problem.json_path.removeprefix('$.')}: {problem.message:.100}"
         raise UserError(f"{file} is not the manifest of a release ({reason}); {_again(folder)}")

@@ -35,11 +35,8 @@ OTHER_COSTS = (
     *("seconds_transfers", "simulated_seconds", "bytes_between"),
 )
 
-Dealt = dict[str, np.ndarray]
-"""The label counts of each file of shards."""
 Checks = Iterator[tuple[bool | np.bool, str, str]]
 """Whether a column of a release is wrong, its name, and what is wrong with it."""
-PROVEN = ("weights_sha256", "restored")
 
 
 @dataclass
@@ -62,7 +59,7 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
     """
     digests = read_digests(folder)
     planned = {digest: cells[digest] for digest in digests if digest in cells}
-    records, dealt = read_release(folder, planned) if planned else [], Dealt()
+    records, dealt = read_release(folder, planned) if planned else [], dict[str, np.ndarray]()
     for record in records:
         cell = planned[record.header["digest"]]
         try:
@@ -78,7 +75,9 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
         digest = record.header["digest"]
         # For comparing two runs, and from where it had been restored before it was released.
         known, provenance = record.header, record.header["provenance"]
-        source = release | {key: known[key] for key in PROVEN if key in known}
+        source = release | {
+            key: known[key] for key in ("weights_sha256", "restored") if key in known
+        }
         source |= {key: provenance[key] for key in ("commit", "trainer", "devices", "versions")}
         if not Path(path := cells[digest].path).exists():
             new[path] = replace(record, header=known | {"restored": [source]})
@@ -139,7 +138,7 @@ def check_run(record: Record, cell: Cell) -> None:
             raise UserError(f"run {cell.digest} is not valid: {problem}")
 
 
-def check_dealt(record: Record, cell: Cell, dealt: Dealt) -> None:
+def check_dealt(record: Record, cell: Cell, dealt: dict[str, np.ndarray]) -> None:
     """Raise UserError if clients hold other samples than the shards here say, or than in the runs
     so far with the same shards; add the run to these."""
     path, counts = cell.inputs["shards"], record.clients["label_counts"]
@@ -151,9 +150,8 @@ def check_dealt(record: Record, cell: Cell, dealt: Dealt) -> None:
 
 def _cohorts(record: Record, cell: Cell) -> Checks:
     history, clients, rounds = record.history, cell.settings.clients, cell.settings.rounds
-    sizes, status = [len(cohort) for cohort in history.cohorts], record.header["status"]
-    is_over = 0 < len(sizes) <= rounds and (len(sizes) == rounds or status == "diverged")
-    yield not is_over, "rounds_played", f"is {len(sizes)} of {rounds} in a run that is {status}"
+    sizes = [len(cohort) for cohort in history.cohorts]
+    yield not 0 < len(sizes) <= rounds, "rounds_played", f"is {len(sizes)} of {rounds}"
     keys = {}
     named = {"cohort": history.cohorts, "responders": history.responders, "pool": history.pools}
     for name, rows in named.items():
