@@ -487,14 +487,11 @@ def leaders(scores: Scores) -> set[str]:
         return set()
     behind = _mean_ranks(scores.means(), scores)
     behind -= behind.min()
-    limit = critical_difference(len(behind), len(scores.settings)) if p_value <= ALPHA else math.inf
+    limit, strategies, settings = math.inf, len(behind), len(scores.settings)
+    if p_value <= ALPHA:  # the smallest difference of two mean ranks that is significant
+        quantile = float(stats.studentized_range.ppf(1 - ALPHA, strategies, np.inf)) / math.sqrt(2)
+        limit = quantile * math.sqrt(strategies * (strategies + 1) / (6 * settings))
     return {name for name, gap in zip(scores.strategies, behind, strict=True) if gap < limit}
-
-
-def critical_difference(strategies: int, settings: int) -> float:
-    """The smallest difference of two mean ranks that is significant, by Nemenyi's test at 5 %."""
-    quantile = float(stats.studentized_range.ppf(1 - ALPHA, strategies, np.inf)) / math.sqrt(2)
-    return quantile * math.sqrt(strategies * (strategies + 1) / (6 * settings))
 
 
 def means_by_seed(runs: DataFrame, label: str) -> DataFrame:

@@ -37,6 +37,7 @@ OTHER_COSTS = (
 
 Checks = Iterator[tuple[bool | np.bool, str, str]]
 """Whether a column of a release is wrong, its name, and what is wrong with it."""
+PROVEN = ("weights_sha256", "restored")
 
 
 @dataclass
@@ -75,9 +76,7 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
         digest = record.header["digest"]
         # For comparing two runs, and from where it had been restored before it was released.
         known, provenance = record.header, record.header["provenance"]
-        source = release | {
-            key: known[key] for key in ("weights_sha256", "restored") if key in known
-        }
+        source = release | {key: known[key] for key in PROVEN if key in known}
         source |= {key: provenance[key] for key in ("commit", "trainer", "devices", "versions")}
         if not Path(path := cells[digest].path).exists():
             new[path] = replace(record, header=known | {"restored": [source]})
@@ -191,8 +190,7 @@ def _cohorts(record: Record, cell: Cell) -> Checks:
 def _clients(record: Record, cell: Cell) -> Checks:
     clients, classes = record.clients, record.classes
     counts, size = clients["label_counts"], clients["size"]
-    wrong = counts.ndim != 2 or not _are_counts(counts)
-    yield wrong, "label_counts", "are not counts"
+    yield counts.ndim != 2 or not _are_counts(counts), "label_counts", "are not counts"
     wrong = not np.array_equal(counts.sum(axis=1), size) or not size.any()
     yield wrong, "size", "is not the sum of the label counts"
     for name in CLIENT_ARRAYS:
