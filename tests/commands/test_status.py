@@ -116,7 +116,7 @@ def test_options_stand_for_keys_of_the_config_in_every_command(plan: Plan, outpu
     counted = json.loads(output_of("status", *short, "--json"))
     assert (counted["scale"], counted["experiments"][0]["missing"]) == ("reduced", 2)
     dry = output_of("try", "--on", "six.tab1", *short, "-n").splitlines()
-    assert "2 cells are missing: about 4 s of one CPU core" in dry
+    assert "left: about 4 s of one CPU core" in dry
     assert dry[-1] == "$ snakemake six_tab1 --config scale=reduced only=strategy=loss seeds=2"
     assert "six.tab1 at scale smoke" in output_of("show", "six.tab1", "--scale", "smoke")
     for command, sentence in {

@@ -138,4 +138,4 @@ def test_cost_says_how_many_jobs_of_which_kind(plan_of: PlanOf):
     assert lines[1].split()[:3] == ["study.main", "4", "4"]
     assert lines[2].endswith("3 jobs of 2000 MB and 30 minutes on a cluster")
     assert lines[3].startswith("  1 job of 2000 MB and ")
-    assert lines[-1].startswith("4 cells are missing: about ")
+    assert lines[-1].startswith("4 missing cells: about ")

@@ -3,7 +3,7 @@
 import pytest
 
 from cohort.results.comparison import Table
-from cohort.results.paper import read_paper
+from cohort.results.paper import read_papers
 from tests.conftest import ROOT
 from tools.cells import plan_all
 
@@ -47,6 +47,6 @@ def test_every_printed_number_stands_in_one_place(
         for value in match.values
         if value.metric in metrics and value.item == item
     ]
-    printed = {metric: list(map(repr, read_paper(file, item, metric))) for metric in metrics}
+    printed = {metric: list(map(repr, read_papers([file], item, metric)[0])) for metric in metrics}
     assert {metric: len(values) for metric, values in printed.items()} == metrics
     assert sorted(shown) == sorted(value for values in printed.values() for value in values)

@@ -15,7 +15,13 @@ from cohort.records.history import History
 from cohort.records.record import Record, write
 from cohort.results import collect as collecting
 from cohort.results.collect import EMPTY, Result, round_metrics, run_metrics
-from cohort.results.series import count_runs, label_columns, read_metric, value_per_cell
+from cohort.results.series import (
+    count_runs,
+    label_columns,
+    read_metric,
+    runs_phrase,
+    value_per_cell,
+)
 from cohort.settings import DEFAULTS
 
 NAN = float("nan")
@@ -82,7 +88,7 @@ def test_a_cell_in_two_panels_is_drawn_twice_and_counted_once(tmp_path: Path) ->
     metrics = read_metric(file, "test_accuracy")
     values = value_per_cell(metrics, "test_accuracy", "last")
     assert values[["panel", "value"]].to_numpy().tolist() == [["left", 0.5], ["right", 0.5]]
-    assert count_runs(metrics).phrase == "1 run"
+    assert runs_phrase(count_runs(metrics)) == "1 run"
 
 
 def test_what_records_say_about_themselves_is_written_beside_the_metrics(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from cohort.core.errors import UserError
 from cohort.models import MODELS
 from cohort.partition import parse_partition
 from cohort.plan.resolution import HINTS
-from cohort.results.paper import SOURCES, doubts, match_values, paper_file, read_paper
+from cohort.results.paper import SOURCES, doubts, match_values, paper_file, read_papers
 from tests.conftest import ROOT
 
 LABELS = ["dataset", "model", "partition", "strategy", "selector.buffer"]
@@ -67,7 +67,7 @@ TWO_MODELS = "two values for strategy fedavg: 0.5 .*model lenet5.* and 0.6 .*mod
 def test_values_match_what_all_cells_of_a_result_share(
     file: Path, item: str, cells: list[dict[str, object]], at: str, values: Any
 ) -> None:
-    printed = read_paper(file, item, "test_accuracy")
+    printed = read_papers([file], item, "test_accuracy")[0]
     if isinstance(values, str):
         with pytest.raises(UserError, match=values):
             match_values(printed, cells, ["strategy"], LABELS, at=at)
@@ -81,7 +81,7 @@ def test_values_match_what_all_cells_of_a_result_share(
 def test_an_unknown_item_is_refused_with_the_known_ones(file: Path, item: str) -> None:
     known = r"which is not in .*study.csv.*allowed: TableI, TableII, Fig3/5, Fig9-11"
     with pytest.raises(UserError, match=known):
-        read_paper(file, item, "test_accuracy")
+        read_papers([file], item, "test_accuracy")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_an_unknown_item_is_refused_with_the_known_ones(file: Path, item: str) -
 def test_a_broken_file_is_refused(file: Path, old: str, new: str, sentence: str) -> None:
     file.write_text(CSV.replace(old, new, 1))
     with pytest.raises(UserError) as error:
-        read_paper(file, "TableI", "test_accuracy")
+        read_papers([file], "TableI", "test_accuracy")
     assert sentence in str(error.value)
 
 
@@ -190,7 +190,7 @@ def test_spot_checks(spot: str) -> None:
     metric = "own_samples_accuracy" if study == "ucb" else "test_accuracy"
     results = [
         (value.value, value.sd)
-        for value in read_paper(FOLDER / f"{study}.csv", item, metric)
+        for value in read_papers([FOLDER / f"{study}.csv"], item, metric)[0]
         if value.at == at and source in ("", value.source)
         if wanted.items() <= value.labels.items()
     ]

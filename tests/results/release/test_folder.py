@@ -90,7 +90,7 @@ def _curves(change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], object]:
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "is not a release": lambda folder: (folder / "manifest.json").unlink(),
-    "update Cohort": lambda folder: _manifest(folder, format=2),
+    "format: 1 was expected": lambda folder: _manifest(folder, format=2),
     "is not the manifest of a release": lambda folder: _manifest(folder, format="1"),
     "cannot be read": lambda folder: (folder / "manifest.json").write_text("{"),
     "is missing": lambda folder: (folder / "curves.parquet").unlink(),

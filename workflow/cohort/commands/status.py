@@ -36,6 +36,7 @@ Statuses = dict[tuple[str, str], list[CellStatus]]
 
 ALWAYS = ("done", "missing")  # the states that have a column even if no cell is in them
 MOST_LISTED = 20  # cells of a state
+OTHER_DATA = "the settings of the cell, but data of another checksum or scaling"
 MOST_RECORDS = 5  # other records of a folder that are held against the cell
 EVERY = 2.0  # seconds between two looks of --follow
 CLEAR = "\x1b[H\x1b[J"  # the terminal's screen
@@ -160,11 +161,8 @@ def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
         "restored": sum(status.restored for status in cells),
         "unfinished": [
             {"digest": status.cell.digest, "path": status.cell.path, "state": status.state}
-            | {
-                "round": status.round,
-                "rounds": status.cell.settings.rounds,
-                "reason": status.reason,
-            }
+            | {"round": status.round, "rounds": status.cell.settings.rounds}
+            | {"reason": status.reason}
             for status in cells
             if not status.is_finished
         ],
@@ -228,7 +226,8 @@ def cost_lines(costs: Mapping[str, Any]) -> Iterator[str]:
             request = f"{megabytes} MB and {minutes} minutes on a cluster"
             yield f"  {counted(count, 'job')} of {request}"
     yield from map(shared.prose, costs["notes"])
-    yield shared.prose(core_sentence(costs["core_hours"], costs["missing"]))
+    time = duration_text(3600 * costs["core_hours"])
+    yield shared.prose(f"{counted(costs['missing'], 'missing cell')}: about {time} of one CPU core")
     for device, hours in costs["hours_left"].items():
         if device and hours:
             pace = f"at the pace of the cells done on {device}"
@@ -245,13 +244,6 @@ def released_lines(plan: Plan, missing: Iterable[Cell]) -> Iterator[str]:
         scale = "" if plan.scale == FULL else f" --scale {plan.scale}"
         verb = "is" if count == 1 else "are"
         yield f"{count:,} of {len(every):,} missing cells {verb} released: {command}{scale}"
-
-
-def core_sentence(hours: float, missing: int) -> str:
-    """How many cells are missing, and the hours of a core that they take."""
-    cells = {0: "no cell is", 1: "1 cell is"}.get(missing, f"{missing} cells are")
-    time = f": about {duration_text(3600 * hours)} of one CPU core" if missing else ""
-    return f"{cells} missing{time}"
 
 
 class Item(NamedTuple):
@@ -313,7 +305,7 @@ def show_command(options: argparse.Namespace) -> None:
     """Print what stands behind a figure or table, or a record and the state of its cell."""
     text = options.what
     if "." in text and "/" not in text and not text.endswith(".h5"):
-        print(*_item_lines(find_item(text, options)), sep="\n")
+        print(*item_lines(find_item(text, options)), sep="\n")
         return
     check_cell_text(text)
     named = [Path(text)] if text.endswith(".h5") else Path(CELLS).rglob(f"seed*-{text}*.h5")
@@ -332,7 +324,7 @@ def show_command(options: argparse.Namespace) -> None:
         raise UserError(f"there is no record of a cell '{text}', and {where}")
 
 
-def _item_lines(item: Item) -> Iterator[str]:
+def item_lines(item: Item) -> Iterator[str]:
     """Yield lines on a figure or table: its files, cells, time left and command."""
     plan, spec, cells = item.plan, item.spec, item.cells()
     yield f"{item.study}.{item.name} at scale {plan.scale}: {spec.get('title') or 'no title'}"
@@ -342,9 +334,14 @@ def _item_lines(item: Item) -> Iterator[str]:
     counts = Counter(cell.state for cell in cells)
     states = (f"{counts[state]} {state}" for state in STATES if counts[state])
     yield f"{counted(len(cells), 'cell')} of {spec['experiment']}: {', '.join(states)}"
+    unfinished = [cell.cell for cell in cells if not cell.is_finished]
+    for name, count in sorted(Counter(cell.settings.strategy for cell in unfinished).items()):
+        yield f"  {name}: {count} missing"
+    yield from plan.study(item.study).notes
     yield from time_left_lines(plan, cells)
-    yield from released_lines(plan, [cell.cell for cell in cells if not cell.is_finished])
-    yield f"$ {item.command}"
+    yield from released_lines(plan, unfinished)
+    if item.command:
+        yield f"$ {item.command}"
 
 
 def _record_lines(record: Record) -> Iterator[str]:
@@ -385,33 +382,9 @@ def _cell_lines(plan: Plan, cell: Cell) -> Iterator[str]:
     same_seed = [file for file in others if file.name.startswith(own)]
     for file in (same_seed or others)[:MOST_RECORDS]:
         try:
-            differences = differences_from(read(file), cell)
+            differences = [*collect.differences_from(read(file), cell)] or [OTHER_DATA]
             yield from (f"  {file.name} has {difference}" for difference in differences)
         except UserError as error:
             yield f"  {error}"
     if not others:
         yield f"  there is no other record in {folder}"
-
-
-def differences_from(record: Record, cell: Cell) -> Iterator[str]:
-    """Describe how a record differs from a cell: settings, parameters, science versions."""
-    there = _flat(collect.settings_with_defaults(record.header["settings"]))
-    here, science = _flat(cell.plain_settings()), record.header["science"]
-    differences = [
-        f"{key} {there.get(key, 'unset')}, the cell {here.get(key, 'unset')}"
-        for key in there | here
-        if there.get(key) != here.get(key)
-    ]
-    for key in science | cell.science:
-        old, new = science.get(key, 1), cell.science.get(key, 1)
-        differences += [f"science version {old} of {key}, the cell {new}"] if old != new else []
-    yield from differences or ["the settings of the cell, but data of another checksum or scaling"]
-
-
-def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, with parameters of a strategy's parts under keys like `selector.buffer`."""
-    by_name: dict[str, Any] = {}
-    for key, value in settings.items():
-        parameters = value.items() if isinstance(value, dict) else ()
-        by_name |= {f"{key}.{name}": inner for name, inner in parameters} or {key: value}
-    return by_name

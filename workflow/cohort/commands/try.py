@@ -13,11 +13,11 @@ from typing import Any
 
 import yaml
 
-from cohort.commands import shared, status
-from cohort.commands.status import Item, find_item
-from cohort.core import UserError, counted, errors_at, suggest, user_files
+from cohort.commands import shared
+from cohort.commands.status import Item, find_item, item_lines
+from cohort.core import UserError, errors_at, suggest, user_files
 from cohort.core.files import write_text
-from cohort.pipeline import cell_states, preview, stages
+from cohort.pipeline import preview, stages
 from cohort.plan import load
 from cohort.results.comparison import Comparison, Result
 from cohort.results.names import METRICS, Names
@@ -41,7 +41,7 @@ def try_command(options: argparse.Namespace) -> None:
     """Say which cells the figure or table shows and what the missing ones cost, train them, and
     print the results, compared with FedAvg if strategies are named, else with the paper."""
     item = _item_with_strategies(options)
-    print(*_announcement(item, item.cells()), sep="\n", flush=True)
+    print(*item_lines(item), sep="\n", flush=True)
     if not options.dry_run:
         is_complete = run_driver(item.command)
         for line in _outcome(item, is_complete=is_complete, against=bool(options.strategies)):
@@ -92,20 +92,6 @@ def extending_study(item: Item, strategies: Sequence[str]) -> tuple[str, dict[st
 
 def _study_file(study: str) -> Path:
     return Path(user_files.folder(), "studies", f"{study}.yaml")
-
-
-def _announcement(item: Item, cells: Sequence[cell_states.CellStatus]) -> Iterator[str]:
-    """Yield lines on what an item shows, and on what of it is missing."""
-    missing = [cell.cell for cell in cells if not cell.is_finished]
-    where = f"{item.study}.{item.name} at scale {item.plan.scale}"
-    yield f"{where}: {counted(len(cells), 'cell')} of {item.spec['experiment']}"
-    for name, count in sorted(Counter(cell.settings.strategy for cell in missing).items()):
-        yield f"  {name}: {count} missing"
-    yield from item.plan.study(item.study).notes
-    yield status.core_sentence(cell_states.core_hours(item.plan, missing), len(missing))
-    yield from status.released_lines(item.plan, missing)
-    if item.command:
-        yield f"$ {item.command}"
 
 
 def run_driver(command: str) -> bool:

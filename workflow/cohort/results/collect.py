@@ -20,7 +20,7 @@ from cohort.results import names, series
 from cohort.results.series import finite_rows, label_columns, label_text, value_per_cell
 from cohort.selection.entropy import entropy_bits
 from cohort.settings import DEFAULTS, PLAN_FIX
-from cohort.training.cell import PARTS
+from cohort.training.cell import PARTS, Cell
 
 COSTS = ("seconds", "bytes_up", "bytes_down", "client_steps")
 """What a run costs, in all its rounds together."""
@@ -143,6 +143,27 @@ def settings_with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
         spec, name = settings[part], settings[part]["name"]
         parts[part] = components[name].from_spec(spec).spec() if name in components else spec
     return DEFAULTS | dict(settings) | parts
+
+
+def differences_from(record: Record, cell: Cell) -> Iterator[str]:
+    """Describe how a record differs from a cell: settings, parameters, science versions."""
+    stated = settings_with_defaults(record.header["settings"])
+    yield from _differences(stated, cell.plain_settings())
+    science = record.header["science"]
+    for key in science | cell.science:
+        old, new = science.get(key, 1), cell.science.get(key, 1)  # one that is not there is 1
+        if old != new:
+            yield f"science version {old} of {key}, the cell {new}"
+
+
+def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
+    """Describe how settings differ; parameters of a strategy's parts as `selector.buffer`."""
+    for key in {**there, **here}:
+        old, new = there.get(key, "unset"), here.get(key, "unset")
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from (f"{key}.{difference}" for difference in _differences(old, new))
+        elif old != new:
+            yield f"{key} {old}, the cell {new}"
 
 
 def is_same(first: Record, second: Record) -> bool:

@@ -19,7 +19,7 @@ from cohort.core.errors import UserError, suggest
 from cohort.core.sealed_json import from_json, read_sealed
 from cohort.results import series, statistics
 from cohort.results.names import BASELINE, BY_CLIENT, BY_ROUND, CLIENT, GAIN, METRICS, Names
-from cohort.results.paper import Cell, PaperMatch, PaperValue, match_values, read_paper
+from cohort.results.paper import Cell, PaperMatch, PaperValue, match_values, read_papers
 from cohort.results.statistics import Sample, Standings, paired_differences
 from cohort.settings import SHARD_KEYS
 
@@ -77,7 +77,7 @@ class Measure:
     ) -> list[PaperMatch]:
         """Match the paper's values, single ones or curves, with each combination of the measure's
         labels. `labels` are all that the cells have."""
-        values = read_paper(file, self.paper, self.shown_metric)
+        (values,) = read_papers([Path(file)], self.paper, self.shown_metric)
         at = "" if self.curves else str(self.at)
         return match_values(values, cells, self.labels, labels, at=at)
 

@@ -10,8 +10,10 @@ from cohort.core.metric import Metric
 from cohort.core.text import counted
 from cohort.results.series import label_text
 from cohort.selection import SELECTORS
-from cohort.training import evaluators, participation, servers
+from cohort.training.evaluators import EVALUATORS
+from cohort.training.participation import PARTICIPATIONS
 from cohort.training.procedures import PROCEDURES
+from cohort.training.servers import SERVERS
 
 SECONDS: dict[str, Any] = {"unit": "s", "better": "low"}
 MILLISECONDS: dict[str, Any] = {"unit": "ms", "scale": 1000, "better": "low"}
@@ -72,13 +74,7 @@ RECORDED = {
 """What every run records, and what follows from records. Components declare the rest."""
 
 
-PARTS: list[Mapping[str, Any]] = [
-    evaluators.EVALUATORS,
-    PROCEDURES,
-    SELECTORS,
-    servers.SERVERS,
-    participation.PARTICIPATIONS,
-]
+PARTS: list[Mapping[str, Any]] = [EVALUATORS, PROCEDURES, SELECTORS, SERVERS, PARTICIPATIONS]
 
 
 def _declared() -> dict[str, Metric]:

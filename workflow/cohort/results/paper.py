@@ -67,15 +67,10 @@ def paper_files(study: str) -> tuple[Path, Path]:
     return folder / f"{study}.csv", folder / f"{study}_curves.csv"
 
 
-def read_paper(file: str | Path, items: str, metric: str) -> list[PaperValue]:
-    """Read the values of one metric of items of the paper (`Fig1, Fig2`). Raise UserError for an
-    item that the file does not hold."""
-    return read_papers([Path(file)], items, metric)[0]
-
-
 def read_papers(files: Sequence[Path], items: str, metric: str) -> list[list[PaperValue]]:
-    """As `read_paper`, the values of each of the files that together hold the items; some of these
-    files may be missing."""
+    """Read the values of one metric of items of the paper (`Fig1, Fig2`) from each of the files
+    that together hold the items; some of these files may be missing. Raise UserError for an item
+    that no file holds."""
     opened, where = list(map(_open, files)), " or ".join(map(str, files))
     if not any(opened):
         raise UserError(

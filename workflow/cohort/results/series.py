@@ -13,8 +13,8 @@ import hashlib
 import io
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,29 +128,23 @@ def restored_sentences(cells: Iterable[Mapping[str, Any]], *, by_others: bool = 
     return sentences
 
 
-@dataclass(frozen=True)
-class RunCounts:
+def run_counts(statuses: Iterable[str]) -> dict[str, int]:
     """The number of planned runs, and how many of them have each status."""
-
-    planned: int
-    done: int
-    diverged: int
-    unfinished: int
-    missing: int
-
-    @property
-    def phrase(self) -> str:
-        """`1,224 runs`, or `n = 34 of 36 runs (1 diverged, 1 missing)`."""
-        runs, counts = counted(self.planned, "run"), {it: getattr(self, it) for it in STATUSES[1:]}
-        rest = ", ".join(f"{count:,} {status}" for status, count in counts.items() if count)
-        return f"n = {self.done:,} of {runs} ({rest})" if rest else runs
+    counts = Counter(statuses)
+    return {"planned": counts.total()} | {status: counts[status] for status in STATUSES}
 
 
-def count_runs(metrics: DataFrame) -> RunCounts:
+def runs_phrase(counts: Mapping[str, int]) -> str:
+    """`1,224 runs`, or `n = 34 of 36 runs (1 diverged, 1 missing)`."""
+    runs, others = counted(counts["planned"], "run"), STATUSES[1:]
+    rest = ", ".join(f"{counts[status]:,} {status}" for status in others if counts[status])
+    return f"n = {counts['done']:,} of {runs} ({rest})" if rest else runs
+
+
+def count_runs(metrics: DataFrame) -> dict[str, int]:
     """Count the runs in metrics by status, each once; needs the columns digest and status only."""
     runs = metrics["digest"].str.partition(" ")[0]  # without the numbers of further panels
-    counts = metrics[~runs.duplicated()]["status"].value_counts()
-    return RunCounts(int(counts.sum()), *(int(counts.get(status, 0)) for status in STATUSES))
+    return run_counts(metrics[~runs.duplicated()]["status"])
 
 
 def read_metric(file: str | Path, *metrics: str) -> DataFrame:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from cohort.core import UserError, lazy
-from cohort.results.names import BASELINE, METRICS, Names, listed, word
+from cohort.results.names import BASELINE, METRICS, listed, word
 from cohort.results.series import label_columns, label_text, value_per_cell
 
 if TYPE_CHECKING:
@@ -380,14 +380,6 @@ def runs_by_setting(
     return cells[cells["status"].isin(["done", "diverged"])].dropna(subset="value")
 
 
-def ordered_scores(runs: DataFrame, label: str, names: Names, better: str) -> Scores:
-    """The scores of the values of a label, which stand for strategies, in the study's order; `runs`
-    are those of `runs_by_setting`."""
-    order = names.ordered(label, runs[label])
-    table = runs.assign(strategy=runs[label], rank=runs[label].map(order.index))
-    return Scores.of(table.sort_values("rank", kind="stable"), better)
-
-
 def rates_ahead_of(baseline: str, scores: Scores) -> dict[str, Estimate]:
     """The share of seeds in which each other strategy is ahead of a baseline, a tie half, averaged
     over settings; empty without the baseline."""
@@ -495,14 +487,11 @@ def leaders(scores: Scores) -> set[str]:
         return set()
     behind = _mean_ranks(scores.means(), scores)
     behind -= behind.min()
-    limit = critical_difference(len(behind), len(scores.settings)) if p_value <= ALPHA else math.inf
+    limit, strategies, settings = math.inf, len(behind), len(scores.settings)
+    if p_value <= ALPHA:  # the smallest difference of two mean ranks that is significant
+        quantile = float(stats.studentized_range.ppf(1 - ALPHA, strategies, np.inf)) / math.sqrt(2)
+        limit = quantile * math.sqrt(strategies * (strategies + 1) / (6 * settings))
     return {name for name, gap in zip(scores.strategies, behind, strict=True) if gap < limit}
-
-
-def critical_difference(strategies: int, settings: int) -> float:
-    """The smallest difference of two mean ranks that is significant, by Nemenyi's test at 5 %."""
-    quantile = float(stats.studentized_range.ppf(1 - ALPHA, strategies, np.inf)) / math.sqrt(2)
-    return quantile * math.sqrt(strategies * (strategies + 1) / (6 * settings))
 
 
 def means_by_seed(runs: DataFrame, label: str) -> DataFrame:

@@ -107,8 +107,8 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str], *, narro
             part_kind.annotate(grid[place], select(rows, own), style)
     _name_axes(kinds, grids, style)
     counts = series.count_runs(pd.concat([select(cells, own) for own in panels.values()]))
-    notes = [counts.phrase if counts.planned else NO_RUNS]
-    if counts.done == counts.planned and len(measured[0]):
+    notes = [series.runs_phrase(counts) if counts["planned"] else NO_RUNS]
+    if counts["done"] == counts["planned"] and len(measured[0]):
         notes = [kind.count(measured[0])]
     planned = cells.groupby(list(kind.panels())).ngroups if kind.panels() else 1
     if (empty := planned - len(panels)) > 0:

@@ -11,7 +11,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -116,13 +116,13 @@ class StudyRuns:
         """
         names = experiments or tuple(self.experiments)
         cells = {cell["digest"]: cell for name in names for cell in self.experiments[name]}
-        counts = Counter(cell["status"] for cell in cells.values())
-        runs = series.RunCounts(len(cells), *(counts[status] for status in STATUSES))
+        runs = series.run_counts(cell["status"] for cell in cells.values())
         waiting = [key for key, cell in cells.items() if cell["status"] in STATUSES[2:]]
         spent = sum(cell.get("seconds", 0.0) for cell in cells.values())
         to_go = sum(self._estimates.get(digest, 0.0) for digest in waiting)
         restored = series.restored_sentences(cells.values())
-        return {"runs": runs, "spent": spent, "to_go": to_go, "restored": restored}
+        shown = {"runs": runs, "phrase": series.runs_phrase(runs)}
+        return shown | {"spent": spent, "to_go": to_go, "restored": restored}
 
     def finished(self) -> list[Cell]:
         """The cells that have a record."""
@@ -208,8 +208,6 @@ def _card(spec: Spec, runs: StudyRuns, claims: Spec | None) -> dict[str, Any]:
         "finding": next(iter(spec["findings"]), ""),
         "left_out": spec["notes"],
         **coverage,
-        "runs": asdict(coverage["runs"]),
-        "phrase": coverage["runs"].phrase,
         "verdicts": claims["totals"] if claims else [],
         "date": max((cell["started"][:10] for cell in finished), default=""),
         "commits": list(dict(Counter(cell["commit"] for cell in finished).most_common())),

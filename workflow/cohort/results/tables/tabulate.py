@@ -238,10 +238,10 @@ def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparis
     board = Leaderboard.from_spec(spec)
     metrics = series.runs_without(series.read_metric(metrics_file, board.metric), board.named())
     runs = statistics.runs_by_setting(metrics, board.metric, board.at, board.shown())
-    names, better = Names.of(spec["look"]), METRICS[board.metric].better
-    standings = statistics.standings_of(
-        statistics.ordered_scores(runs, STRATEGY, names, better), runs
-    )
+    order = Names.of(spec["look"]).ordered(STRATEGY, runs[STRATEGY])
+    ranked = runs.sort_values(STRATEGY, key=lambda it: it.map(order.index), kind="stable")
+    scores = statistics.Scores.of(ranked, METRICS[board.metric].better)
+    standings = statistics.standings_of(scores, runs)
     return replace(compare(board.measures(), spec, metrics_file), standings=standings)
 
 

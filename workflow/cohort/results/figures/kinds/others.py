@@ -19,7 +19,7 @@ from cohort.results.figures import kind, theme
 from cohort.results.figures.theme import Style
 from cohort.results.names import BY_CLIENT, BY_ROUND, METRICS
 from cohort.results.series import AT_HELP, AT_SCHEMA, finite_rows
-from cohort.results.statistics import Sample
+from cohort.results.statistics import Sample, means_by_seed
 from cohort.settings import SHARD_KEYS
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Interval(kind.Kind):
         return min(theme.WIDEST, width), FRAME + ROW * hues
 
     def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
-        means, baseline = self._means(panel), style.shown[self.hue][0]
+        means, baseline = means_by_seed(panel, self.hue), style.shown[self.hue][0]
         if means.empty or baseline not in means:
             axes.set_yticks([])
             theme.say(axes, NOTHING_IN_COMMON)
@@ -120,12 +120,9 @@ class Interval(kind.Kind):
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         panels = [panel for _, panel in measured.groupby([*self.panels()])] if self.panels() else []
-        seeds = [len(self._means(panel)) for panel in panels or [measured]]
+        seeds = [len(means_by_seed(panel, self.hue)) for panel in panels or [measured]]
         span = " to ".join(map(str, dict.fromkeys([min(seeds), max(seeds)])))
         return [f"{span} seeds that all have", *super().remarks(measured, style), INTERVALS]
-
-    def _means(self, panel: DataFrame) -> DataFrame:
-        return statistics.means_by_seed(panel, self.hue)
 
 
 @dataclass(frozen=True, kw_only=True)
