@@ -67,7 +67,7 @@ BLOCKS = [
     ),
     (
         "axes: {partition: [covering-0.5]}",
-        "partition 'covering-0.5' is not of the form covering-K:",
+        "partition 'covering-0.5' is not of the form covering-K,",
     ),
     (
         "settings: {availability: markov-4-4, procedure: concat-2}",
