@@ -8,7 +8,6 @@ import dataclasses
 import functools
 import operator
 import re
-import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,7 +18,6 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from cohort.core import user_files
 from cohort.core.errors import UserError, suggest
-from cohort.core.files import relative_path
 
 JSON_TYPES: dict[Any, str] = {
     **{int: "integer", float: "number", str: "string", bool: "boolean"},
@@ -72,11 +70,6 @@ class Component:
 
 
 C = TypeVar("C", bound=Component)
-
-
-def source_of(cls: type) -> str:
-    """The file that defines a class, relative to the working directory if it lies there."""
-    return relative_path(sys.modules[cls.__module__].__file__ or cls.__module__)
 
 
 def parameter(default: Any = dataclasses.MISSING, *, help: str = "", **schema: Any) -> Any:

@@ -77,7 +77,10 @@ def layers_of(model: nn.Module, shape: Sequence[int]) -> tuple[Layer, ...]:
         elif isinstance(module, nn.ReLU) and last:
             layers[-1] = replace(last, rectifies=True)
         elif isinstance(module, nn.MaxPool2d) and last and last.is_convolution and not last.pools:
-            _check_pooling(module)
+            sizes = {module.kernel_size, module.stride} - {2, (2, 2)}
+            is_shifted = module.padding not in (0, (0, 0)) or module.dilation not in (1, (1, 1))
+            if sizes or is_shifted or module.ceil_mode or module.return_indices:
+                raise Unsupported(module)
             layers[-1] = replace(last, pools=True)
         elif not isinstance(module, nn.Flatten | nn.Sequential):
             raise Unsupported(type(module).__name__)
@@ -125,11 +128,4 @@ def _check_convolution(module: nn.Conv2d) -> None:
         and module.padding[0] < height
     )
     if not is_plain:
-        raise Unsupported(module)
-
-
-def _check_pooling(module: nn.MaxPool2d) -> None:
-    sizes = {module.kernel_size, module.stride} - {2, (2, 2)}
-    is_shifted = module.padding not in (0, (0, 0)) or module.dilation not in (1, (1, 1))
-    if sizes or is_shifted or module.ceil_mode or module.return_indices:
         raise Unsupported(module)

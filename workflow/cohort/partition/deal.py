@@ -30,7 +30,11 @@ def deal_data(settings: Mapping[str, Any], data: str | Path) -> Shards:
     """Deal the samples of a prepared data set to clients, as these settings of a cell say."""
     labels, groups, classes = read_labels(data)
     seed = settings["seed"]
-    used = _used_samples(settings, labels, classes)
+    used = draw_share(labels, settings["samples"], "train share")
+    remaining, before = (np.bincount(these, minlength=classes) for these in (labels[used], labels))
+    if ((remaining == 0) & (before >= RARE * len(labels))).any():
+        share = f"{settings['samples']:g} of {settings['dataset']}"
+        raise UserError(f"{share} leaves a class without a sample; take a larger share")
     count = scaled_count(settings["validation"], settings["samples"])
     used, validation = _set_aside(used, count, generator(seed, "validation"))
     scheme = parse_partition(settings["partition"]).scaled(settings["samples"])
@@ -59,16 +63,6 @@ def _split_holdout(parts: Parts, share: float, seed: int) -> tuple[Parts, Parts]
         for client, part in enumerate(parts)
     ]
     return [own for own, _ in pairs], [aside for _, aside in pairs]
-
-
-def _used_samples(settings: Mapping[str, Any], labels: np.ndarray, classes: int) -> np.ndarray:
-    """Indices of the share of the training samples that the cell uses."""
-    used = draw_share(labels, settings["samples"], "train share")
-    remaining, before = (np.bincount(these, minlength=classes) for these in (labels[used], labels))
-    if ((remaining == 0) & (before >= RARE * len(labels))).any():
-        share = f"{settings['samples']:g} of {settings['dataset']}"
-        raise UserError(f"{share} leaves a class without a sample; take a larger share")
-    return used
 
 
 def _overlap_shares(scheme: Scheme, whole: Parts, held: Parts, borrowed: Parts) -> np.ndarray:
