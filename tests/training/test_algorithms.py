@@ -123,7 +123,7 @@ SAME: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "no update as long as that": ({"server": Momentum(beta=0.0, clip=1e9)}, {}),
     "equal steps": ({"server": FedNova()}, {"momentum": 0.9}),
     "scaffold with one client": (
-        {"server": Scaffold()},
+        {"server": Scaffold(estimate="reach")},
         {"sizes": (9,), "cohort": 1, "momentum": 0.9, "lr_decay": 0.9},
     ),
     "alpha 1": ({"objective": FedRS(alpha=1.0)}, {}),
@@ -190,6 +190,20 @@ def test_scaffold_with_a_cohort_from_a_random_start_by_hand():
     assert rule.control_variate(merged.memory, 3)["w"].tolist() == [1.75, -1]
     slow = replace(rule, lr=0.25).apply(START, updates([[0, 1], [1, -3]], [1, 1], [2, 4]), memory)
     assert [slow.memory[name].tolist() for name in ("w/0", "w/1")] == [[2, 0], [0, 4]]
+
+
+def test_scaffold_reach_estimates_the_gradient_despite_momentum():
+    """A client with gradient [1, -2], with momentum and a correction after each step."""
+    gradient, lr, momentum, steps = torch.tensor([1.0, -2.0], dtype=torch.float64), 0.5, 0.9, 6
+    rule = Scaffold(estimate="reach")
+    memory = {"w/all": torch.tensor([0.3, 0.1]).double(), "w/0": torch.tensor([-0.2, 0.7]).double()}
+    weight, velocity = START["w"].clone(), torch.zeros(2, dtype=torch.float64)
+    for _ in range(steps):
+        velocity = momentum * velocity + gradient
+        weight = weight - lr * velocity + lr * rule.control_variate(memory, 0)["w"]
+    moved = updates([weight.tolist()], [1], [steps], momentum=momentum, lr=lr)
+    torch.testing.assert_close(rule.apply(START, moved, memory).memory["w/0"], gradient)
+    assert (Scaffold().apply(START, moved, memory).memory["w/0"] / gradient > 2).all()
 
 
 def test_updates_are_clipped_by_the_norm_over_all_weights():

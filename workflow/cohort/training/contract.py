@@ -93,6 +93,7 @@ class CheckedSelector:
 
     def __init__(self, selector: Selector):
         self.selector = selector
+        self.draws_pool = isinstance(selector, abilities.Screening)
         self.allocates = isinstance(selector, abilities.Allocating)
         self.redraws = not isinstance(selector, abilities.Allocating) or selector.redraw
         self.probe_batches = selector.batches if isinstance(selector, abilities.Probing) else 0

@@ -139,12 +139,14 @@ class Scaffold(ServerRule):
     the server's moves away from those of clients that were not chosen yet.
 
     The estimate is the client's update per step (the paper's option II, as in NIID-Bench). With
-    momentum 0.9 updates, and so estimates, are up to ten times too long.
+    momentum 0.9 updates, and so estimates, are up to ten times too long; `estimate: reach` divides
+    by the effective steps instead and accounts for the corrections.
     """
 
     name: ClassVar[str] = "scaffold"
     assumes_sgd: ClassVar[bool] = True
     copies: ClassVar[int] = 2
+    estimate: Literal["steps", "reach"] = parameter("steps", help="what updates are divided by")
     start: Literal["zero", "random"] = parameter("zero", help="of the control variates")
     lr: float = parameter(0.0, minimum=0, help="that estimates divide by, 0: that of the round")
 
@@ -164,12 +166,16 @@ class Scaffold(ServerRule):
         return variates
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
-        memory, before = dict(memory), memory
+        memory, before, effective = dict(memory), memory, updates.effective_steps().tolist()
         for row, client in enumerate(updates.clients):
             steps = float(updates.steps[row])
             for name, variate in self.control_variate(before, client).items():
                 moved = (weights[name] - updates.weights[name][row]) / (self.lr or updates.lr)
-                old, new = variate + before[f"{name}/{ALL}"], moved / steps + variate
+                old = variate + before[f"{name}/{ALL}"]
+                if self.estimate == "steps":
+                    new = moved / steps + variate
+                else:
+                    new = (moved + steps * variate) / effective[row]
                 memory[f"{name}/{client}"] = new
                 memory[f"{name}/{ALL}"] = memory[f"{name}/{ALL}"] + (new - old) / updates.total
         return Merged(updates.merged(weights), memory, {})

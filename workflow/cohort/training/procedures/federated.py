@@ -131,7 +131,8 @@ class FederatedRounds(Rounds):
         view = replace(view, cohort=min(view.cohort, len(clients)))
         if not len(clients):
             return Pool(clients, view)
-        clients = self.selector.draw_pool(clients, view, self._rng("pool", round))
+        if self.selector.draws_pool:
+            clients = self.selector.draw_pool(clients, view, self._rng("pool", round))
         asks = bool(self.needs.gathered_at("before")) and self.selector.asks(state.selector, view)
         if not asks and not self.selector.probe_batches:
             return Pool(clients, view)
