@@ -49,10 +49,6 @@ def jittered(image: Tensor, numbers: list[float]) -> Tensor:
 
 BY_TORCHVISION: dict[str, tuple[Callable[[Tensor, list[float]], Tensor], float]] = {
     "none": (lambda image, numbers: image, 0),
-    "flip": (
-        lambda image, numbers: functional.horizontal_flip(image) if numbers[0] < 0.5 else image,
-        0,
-    ),
     "crop-flip": (lambda image, numbers: moved(image, numbers, "constant"), 0),
     "reflect-crop-flip": (lambda image, numbers: moved(image, numbers, "reflect"), 0),
     "jitter-flip-gray": (jittered, 1e-5),
@@ -88,10 +84,7 @@ def test_an_image_does_not_depend_on_its_batch(name: str, dtype: torch.dtype):
 
 REFUSED = [
     ("jitter-flip-gray", (1, 28, 28), "images with three color channels"),
-    ("jitter-flip-gray", (80,), "images with three color channels"),
     ("reflect-crop-flip", (1, 8, 4), "images of over 4 pixels"),
-    ("crop-flip", (80,), "images"),
-    ("flip", (54,), "images"),
 ]
 
 

@@ -67,7 +67,7 @@ BLOCKS = [
     ),
     (
         "axes: {partition: [covering-0.5]}",
-        "partition 'covering-0.5' is not of the form covering-K:",
+        "partition 'covering-0.5' is not of the form covering-K,",
     ),
     (
         "settings: {availability: markov-4-4, procedure: concat-2}",
@@ -254,6 +254,7 @@ DATASETS = [
     ("mirrors: [https://datashare.is", "mirrors: [file://datashare.is", "(a URL without user"),
     (LOGIN, "      bytes: 5 # ", "'source' is a required property"),
     (LOGIN, f"      source: https://x.org/x.zip\n{LOGIN}", "brain-tumor-mri-dataset.zip.source"),
+    ("shape: [1, 8, 8]", "shape: [64]", "digits.shape: [64] is too short"),
 ]
 
 

@@ -10,7 +10,7 @@ import tenseal
 from cohort.core.errors import UserError
 from cohort.partition.schemes import draw_holders
 from cohort.privacy import masked_labels
-from cohort.privacy.masked_labels import Client, Pair, ProtocolError, Server, new_key
+from cohort.privacy.masked_labels import Client, Pair, Server, new_key
 
 FOUR = [[3, 5, 0, 0], [0, 2, 7, 0], [0, 0, 1, 4], [1, 0, 0, 9]]
 NOT_WHOLE = "does not decrypt to a whole number"
@@ -145,7 +145,7 @@ def test_only_the_right_key_decrypts(client: Client, server: Server):
     server.add([other.encrypt(3)])
     (mixed,) = server.differences(client.encrypt(3))
     for reader, ciphertext in ((other, client.encrypt(3)), (client, mixed), (other, mixed)):
-        with pytest.raises(ProtocolError, match=NOT_WHOLE):
+        with pytest.raises(UserError, match=NOT_WHOLE):
             reader.decrypt(ciphertext)
 
 

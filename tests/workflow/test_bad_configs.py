@@ -31,7 +31,7 @@ IN_THE_STUDY = [
     (LR, f"{LR}\n  availability: markof-4-4", "'markof-4-4' is not known; did you mean 'ma"),
     (LR, f"{LR}\n  availability: diurnal-1.5", "share is 1.5, but must be below 1"),
     (LR, f"{LR}\n  availability: markov-1-4", "up is 1, but must be at least 2"),
-    (LR, f"{LR}\n  availability: trace-phones", "trace-TABLE-CHECKSUM: CHECKSUM is missing"),
+    (LR, f"{LR}\n  availability: trace-phones", "trace-TABLE-CHECKSUM, table being a word"),
     (LR, f"{LR}\n  availability: trace-t-0", "there is no file my/availability/t.csv"),
     ("rounds: 4", "rounds: 1000000000", "1000000000 is greater than the maximum of 1000000"),
     ("reserve: 60", "reserve: 400", "reserve is 400, but digits has only 360 test samples"),
@@ -42,7 +42,7 @@ IN_THE_STUDY = [
     ("model: small-mlp", "model: resnet50", "not known; did you mean 'resnet20'?"),
     ("- fedentopt", "- fedentop", "'fedentop', which is not known; did you mean 'fedentopt'?"),
     ("- J2", "- 16", "axes.J[0]: 16 is not of type 'string' (local work per round: J4 is four"),
-    ("- classes-2", "- dir-1e-300", "'300' has no place in it"),
+    ("- classes-2", "- dir-1e-300", "of the form dir-ALPHA"),
     ("columns: strategy", "columns: strategy\n    paper: TableI", "no resources/paper_values"),
 ]
 IN_STRATEGIES = [

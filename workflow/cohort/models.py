@@ -14,9 +14,7 @@ from cohort.core.lazy import lazy
 
 if TYPE_CHECKING:
     from torch import Tensor, library, nn
-    from torch.nn import functional
 else:
-    functional = lazy("torch.nn.functional")
     library = lazy("torch.library")
     nn = lazy("torch.nn")
 
@@ -83,7 +81,7 @@ def residual(*layers: nn.Module, stride: int = 1, new_channels: int = 0) -> nn.M
 
         def forward(self, images: Tensor) -> Tensor:
             taken, new = images[:, :, ::stride, ::stride], new_channels // 2
-            shortcut = functional.pad(taken, (0, 0, 0, 0, new, new)) if new else taken
+            shortcut = nn.functional.pad(taken, (0, 0, 0, 0, new, new)) if new else taken
             return self.layers(images) + shortcut
 
     return Residual()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from cohort.core.components import Catalog, Component, source_of
+from cohort.core.components import Catalog, Component
 from cohort.core.errors import UserError, suggest
 
 if TYPE_CHECKING:
@@ -100,6 +100,10 @@ class Need(Component):
     evaluates: ClassVar[bool] = True
     """Whether it evaluates a model, which takes time; a training loss, say, is there anyhow."""
 
+    row: ClassVar[tuple[str, str] | None] = None
+    """A method of the context and the part of its results that is measured, unless `measure` says
+    otherwise: `("global_on_own", "loss")` is the loss of the global model on each one's samples."""
+
     def upload(self, classes: int) -> int:
         """The size in bytes of what one client sends for this need."""
         return 4 * (classes if self.numbers == "classes" else self.numbers)
@@ -107,7 +111,10 @@ class Need(Component):
     def measure(self, context: EvaluationContext) -> np.ndarray:
         """Measure what is known of each of the context's clients: one row for each. Unless it says
         otherwise, a need is what the context's method of its name returns."""
-        return getattr(context, self.name)()
+        if self.row is None:
+            return getattr(context, self.name)()
+        method, part = self.row
+        return np.array([getattr(results, part) for results in getattr(context, method)()])
 
 
 class LabelCounts(Need):
@@ -149,9 +156,7 @@ class CandidateLoss(Need):
     power-of-choice and FedCor require."""
 
     name, gathered, numbers = "candidate_loss", "before", 1
-
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return np.array([results.loss for results in context.global_on_own()])
+    row = "global_on_own", "loss"
 
 
 class CandidateAccuracy(Need):
@@ -159,9 +164,7 @@ class CandidateAccuracy(Need):
     and sends the accuracy, from 0 to 1; NaN for a client without samples."""
 
     name, gathered, numbers = "candidate_accuracy", "before", 1
-
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return np.array([results.accuracy for results in context.global_on_own()])
+    row = "global_on_own", "accuracy"
 
 
 class CandidateBatchLoss(Need):
@@ -169,9 +172,7 @@ class CandidateBatchLoss(Need):
     training samples and sends the mean loss."""
 
     name, gathered, numbers = "candidate_batch_loss", "before", 1
-
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return np.array([results.loss for results in context.global_on_batch()])
+    row = "global_on_batch", "loss"
 
 
 class TrainingLoss(Need):
@@ -186,9 +187,7 @@ class ReceivedLoss(Need):
     training samples, and sends the mean loss with its update; NaN for a client without samples."""
 
     name, gathered, numbers = "received_loss", "after", 1
-
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return np.array([results.loss for results in context.global_on_own()])
+    row = "global_on_own", "loss"
 
 
 class Duration(Need):
@@ -224,9 +223,7 @@ class SoftLabels(Need):
     samples: one number per class."""
 
     name, gathered, numbers = "soft_labels", "after", "classes"
-
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return np.stack([results.mean_softmax for results in context.local_on_own()])
+    row = "local_on_own", "mean_softmax"
 
 
 class LocalModelAccuracy(Need):
@@ -234,9 +231,7 @@ class LocalModelAccuracy(Need):
     from 0 to 1; NaN without samples."""
 
     name, gathered, numbers = "local_accuracy", "after", 1
-
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return np.array([results.accuracy for results in context.local_on_own()])
+    row = "local_on_own", "accuracy"
 
 
 class RMSLoss(Need):
@@ -282,9 +277,7 @@ class ReservedPredictions(Need):
     one row per sample, in float64; clients send nothing more."""
 
     name, gathered, reserved = "reserved_predictions", "after", True
-
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return np.stack([results.softmax for results in context.local_on_reserved()])
+    row = "local_on_reserved", "softmax"
 
 
 def loss_norms(evaluations: Iterable[ModelResults]) -> np.ndarray:
@@ -310,6 +303,6 @@ def needs_of(selector: Any) -> list[type[Need]]:
     """The needs of a selector, in alphabetical order; UserError for an unknown name."""
     for name in sorted(selector.needs):
         if name not in NEEDS:
-            where = f"{source_of(type(selector))}: {type(selector).__name__}"
-            raise UserError(f"{where} needs '{name}', which is not known{suggest(name, NEEDS)}")
+            which = f"{type(selector).__module__}.{type(selector).__name__}"
+            raise UserError(f"{which} needs '{name}', which is not known{suggest(name, NEEDS)}")
     return [NEEDS[name] for name in sorted(selector.needs)]

@@ -137,15 +137,6 @@ ADDED_SHARD_KEYS = ("validation", "holdout")
 """Those that are younger than the first digests, which their defaults must not change."""
 
 
-def cell_identity(
-    settings: Mapping[str, Any], strategy_parts: Mapping[str, Any], data: str
-) -> dict[str, Any]:
-    """The identity of a cell, from which its digest is made: its settings and its strategy's parts,
-    both without defaults, and the digest of its data."""
-    own = {key: value for key, value in settings.items() if value != DEFAULTS.get(key)}
-    return own | dict(strategy_parts) | {"data": data}
-
-
 def shard_identity(settings: Mapping[str, Any], data: str) -> dict[str, Any]:
     """The identity of shards, from which their digest is made: settings and their data's digest."""
     left_out = {key for key in ADDED_SHARD_KEYS if settings.get(key) == DEFAULTS[key]}

@@ -8,7 +8,6 @@ import dataclasses
 import functools
 import operator
 import re
-import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,13 +18,19 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from cohort.core import user_files
 from cohort.core.errors import UserError, suggest
-from cohort.core.files import relative_path
 
 JSON_TYPES: dict[Any, str] = {
     **{int: "integer", float: "number", str: "string", bool: "boolean"},
     **{list: "array", dict: "object", types.NoneType: "null"},
 }
 SHARE: dict[str, Any] = {"minimum": 0, "maximum": 1}  # keywords of a parameter from 0 to 1
+VALUES: dict[Any, tuple[str, str]] = {
+    int: ("[0-9]+", "a whole number"),
+    float: (r"[0-9]+\.?[0-9]*|\.[0-9]+", "a number"),
+    str: ("[a-z0-9_]+", "a word of a-z, 0-9 and _"),
+}
+"""How a parameter's value is written in a component's name, by its type: as a pattern, in words."""
+UNWRITTEN = ("(?!)", "given in another way")
 BOUNDS = {
     "minimum": (operator.ge, "at least"),
     "exclusiveMinimum": (operator.gt, "above"),
@@ -65,11 +70,6 @@ class Component:
 
 
 C = TypeVar("C", bound=Component)
-
-
-def source_of(cls: type) -> str:
-    """The file that defines a class, relative to the working directory if it lies there."""
-    return relative_path(sys.modules[cls.__module__].__file__ or cls.__module__)
 
 
 def parameter(default: Any = dataclasses.MISSING, *, help: str = "", **schema: Any) -> Any:
@@ -217,11 +217,25 @@ def parse(text: str, catalog: Mapping[str, type[N]], kind: str) -> N:
         forms = [cls.name_pattern() for cls in catalog.values()]
         raise UserError(f"{kind} '{text}' is not known{suggest(text, forms)}")
     cls = catalog[word]
-    try:
-        component = cls(**_arguments(cls, text.removeprefix(word).split("-")[1:]))
-    except ValueError as error:
-        form = cls.name_pattern()
-        raise UserError(f"{kind} '{text}' is not of the form {form}: {error}") from None
+    wrong = f"{kind} '{text}' is not of the form {cls.name_pattern()}"
+    required, hints, pattern = _required(cls), typing.get_type_hints(cls), re.escape(word)
+    fields = sorted(dataclasses.fields(cls), key=lambda field: field not in required)
+    written = {field.name: VALUES.get(hints[field.name], UNWRITTEN) for field in fields}
+    for field in fields:
+        value = f"(?P<{field.name}>{written[field.name][0]})"
+        pattern += f"-{value}" if field in required else f"(-{field.name}{value})?"
+    match = re.fullmatch(pattern, text)
+    if match is None:
+        kinds = (f"{name} being {kind}" for name, (_, kind) in written.items())
+        raise UserError(", ".join([wrong, *kinds]))
+    given = {name: value for name, value in match.groupdict().items() if value is not None}
+    component = cls(**{name: hints[name](value) for name, value in given.items()})
+    for field in fields:
+        value, schema = getattr(component, field.name), field.metadata["schema"]
+        for bound, (holds, limit) in BOUNDS.items():
+            if bound in schema and not holds(value, schema[bound]):
+                must = f"must be {limit} {schema[bound]}"
+                raise UserError(f"{wrong}: {field.name} is {given[field.name]}, but {must}")
     if str(component) != text:
         raise UserError(f"{kind} '{text}' is written '{component}'")
     return component
@@ -230,35 +244,3 @@ def parse(text: str, catalog: Mapping[str, type[N]], kind: str) -> N:
 def parser_of(catalog: Mapping[str, type[N]], kind: str) -> Callable[[str], N]:
     """A function that builds what a name describes, as `parse` does, each name once."""
     return functools.cache(functools.partial(parse, catalog=catalog, kind=kind))
-
-
-def _arguments(cls: type, values: list[str]) -> dict[str, Any]:
-    required = _required(cls)
-    options = {field.name: field for field in dataclasses.fields(cls) if field not in required}
-    if len(values) < len(required):
-        raise ValueError(f"{required[len(values)].name.upper()} is missing")
-    pairs = list(zip(required, values, strict=False))
-    for value in values[len(required) :]:
-        match = re.fullmatch(r"([a-z]+)([0-9.]+)", value)
-        if match is None or match[1] not in options:
-            raise ValueError(f"'{value}' has no place in it")
-        pairs.append((options[match[1]], match[2]))
-    hints = typing.get_type_hints(cls)
-    return {field.name: _value(hints[field.name], field, text) for field, text in pairs}
-
-
-def _value(hint: Any, field: dataclasses.Field[Any], text: str) -> Any:
-    """The value of a field: a number within the bounds of its JSON Schema, or a word."""
-    if hint is str:
-        if not re.fullmatch("[a-z0-9_]+", text):
-            raise ValueError(f"{field.name} is '{text}', which is not a word of a-z, 0-9 and _")
-        return text
-    if not re.fullmatch("[0-9]+" if hint is int else r"[0-9]+\.?[0-9]*|\.[0-9]+", text):
-        kind = "whole number" if hint is int else "number"
-        raise ValueError(f"{field.name} is '{text}', which is not a {kind}")
-    value = hint(text)
-    schema = field.metadata["schema"]
-    for bound, (holds, words) in BOUNDS.items():
-        if bound in schema and not holds(value, schema[bound]):
-            raise ValueError(f"{field.name} is {text}, but must be {words} {schema[bound]}")
-    return value

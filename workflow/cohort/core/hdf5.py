@@ -104,25 +104,18 @@ def _sha256_of_rest(stream: IO[bytes], large: Mapping[str, Any]) -> str:
     digest, position = hashlib.sha256(), SEAL_BYTES
     end_of_file = os.fstat(stream.fileno()).st_size
     for begin, size, *_ in [*sorted(large.values()), (end_of_file, 0)]:
-        for block in _blocks(stream, position, begin):
-            digest.update(block)
+        stream.seek(position)
+        digest.update(stream.read(max(0, begin - position)))
         position = begin + size
     return digest.hexdigest()
 
 
 def _crc(stream: IO[bytes], begin: int, size: int) -> int:
-    crc = 0
-    for block in _blocks(stream, begin, begin + size):
-        crc = zlib.crc32(block, crc)
-    return crc
-
-
-def _blocks(stream: IO[bytes], begin: int, end: int) -> Iterator[bytes]:
-    """The bytes of a file from `begin` to `end`, or to where it ends."""
     stream.seek(begin)
-    while begin < end and (block := stream.read(min(end - begin, BLOCK))):
-        begin += len(block)
-        yield block
+    crc = 0
+    while size > 0 and (block := stream.read(min(size, BLOCK))):
+        crc, size = zlib.crc32(block, crc), size - len(block)
+    return crc
 
 
 class _DeferredErrors(io.FileIO):

@@ -19,9 +19,7 @@ from cohort.core.lazy import lazy
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
-    from torch.nn import functional
 else:
-    functional = lazy("torch.nn.functional")
     torch = lazy("torch")
 
 BRIGHTNESS, CONTRAST, SATURATION, HUE, GRAY = range(1, 6)  # changes of color; 0 is none
@@ -57,8 +55,6 @@ class Augmentation(Component):
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise ValueError if the augmentation cannot be applied to samples of this shape."""
-        if len(shape) != 3:
-            raise ValueError(f"needs images, not samples of shape {shape}")
 
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
         """Augment images with values in [0, 1]. Each has a row of `numbers`, uniform in [0, 1)."""
@@ -77,25 +73,8 @@ class Nothing(Augmentation):
     kinds: ClassVar[tuple[str, ...]] = ("images", "text", "table")
     numbers: ClassVar[int] = 0
 
-    def check(self, shape: tuple[int, ...]) -> None:
-        """Accept samples of any shape."""
-
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
         return images
-
-
-class Flip(Augmentation):
-    """Flip images horizontally with probability 1/2."""
-
-    name: ClassVar[str] = "flip"
-    numbers: ClassVar[int] = 1
-
-    def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
-        return flipped(images, numbers[:, 0] < 0.5)
-
-    def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
-        none, zeros = np.zeros((len(numbers), 0)), np.zeros(len(numbers))
-        return AugmentationParameters(none, none, zeros, zeros, numbers[:, 0] < 0.5)
 
 
 BORDER = 4
@@ -113,7 +92,7 @@ class CropFlip(Augmentation):
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
         top, left = (numbers[:, :2] * (2 * BORDER + 1)).long().unbind(dim=1)
         mode = "reflect" if self.reflects else "constant"
-        padded = functional.pad(images, [BORDER] * 4, mode=mode)
+        padded = torch.nn.functional.pad(images, [BORDER] * 4, mode=mode)
         return flipped(cropped(padded, top, left, *images.shape[2:]), numbers[:, 2] < 0.5)
 
     def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
@@ -129,7 +108,7 @@ class ReflectCropFlip(CropFlip):
     reflects: ClassVar[bool] = True
 
     def check(self, shape: tuple[int, ...]) -> None:
-        if len(shape) != 3 or min(shape[1:]) <= BORDER:
+        if min(shape[1:]) <= BORDER:
             raise ValueError(f"needs images of over {BORDER} pixels, not samples of shape {shape}")
 
 
@@ -148,9 +127,10 @@ class JitterFlipGray(Augmentation):
     hue: ClassVar[float] = 0.1
 
     def check(self, shape: tuple[int, ...]) -> None:
-        if len(shape) != 3 or shape[0] != 3:
-            wanted = "images with three color channels"
-            raise ValueError(f"needs {wanted}, not samples of shape {shape}")
+        if shape[0] != 3:
+            raise ValueError(
+                f"needs images with three color channels, not samples of shape {shape}"
+            )
 
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
         images = self._jittered(images, numbers[:, :5])
@@ -253,5 +233,5 @@ def _equal(first: Tensor, second: Tensor) -> Tensor:
     return torch.eq(first, second, out=torch.empty_like(first))
 
 
-_CLASSES = CropFlip, Flip, JitterFlipGray, Nothing, ReflectCropFlip
+_CLASSES = CropFlip, JitterFlipGray, Nothing, ReflectCropFlip
 AUGMENTATIONS = Catalog("cohort.data.augmentations", Augmentation, _CLASSES)

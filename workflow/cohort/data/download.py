@@ -34,7 +34,12 @@ def download(raw: Mapping[str, Any], target: str | Path, mirror: str = "") -> No
     file, target = RawFile(**raw), Path(target)
     kind, _, path = file.source.partition(":")
     if kind == "package":
-        _copy_or_unpack(file, _bundled_file(path), target, file.source)
+        package, _, inner = path.partition("/")
+        spec = importlib.util.find_spec(package)
+        bundled = Path(spec.origin).parent / inner if spec and spec.origin else None
+        if bundled is None or not bundled.exists():
+            raise UserError(f"{file.source}: the installed package {package} has no such file")
+        _copy_or_unpack(file, bundled, target, file.source)
     elif kind == "file":
         _copy_or_unpack(file, Path(path).expanduser(), target, path)
     else:
@@ -58,15 +63,6 @@ def _copy_or_unpack(file: RawFile, path: Path, target: Path, called: str) -> Non
         else:
             shutil.copyfile(path, temporary)
         check(file, temporary, called)
-
-
-def _bundled_file(source: str) -> Path:
-    package, _, path = source.partition("/")
-    spec = importlib.util.find_spec(package)
-    file = Path(spec.origin).parent / path if spec is not None and spec.origin is not None else None
-    if file is None or not file.exists():
-        raise UserError(f"package:{source}: the installed package {package} has no such file")
-    return file
 
 
 def _from_any_source(file: RawFile, target: Path, mirror: str) -> None:

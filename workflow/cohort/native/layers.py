@@ -77,7 +77,10 @@ def layers_of(model: nn.Module, shape: Sequence[int]) -> tuple[Layer, ...]:
         elif isinstance(module, nn.ReLU) and last:
             layers[-1] = replace(last, rectifies=True)
         elif isinstance(module, nn.MaxPool2d) and last and last.is_convolution and not last.pools:
-            _check_pooling(module)
+            sizes = {module.kernel_size, module.stride} - {2, (2, 2)}
+            is_shifted = module.padding not in (0, (0, 0)) or module.dilation not in (1, (1, 1))
+            if sizes or is_shifted or module.ceil_mode or module.return_indices:
+                raise Unsupported(module)
             layers[-1] = replace(last, pools=True)
         elif not isinstance(module, nn.Flatten | nn.Sequential):
             raise Unsupported(type(module).__name__)
@@ -104,32 +107,21 @@ def _layer(module: nn.Conv2d | nn.Linear, inputs: Shape, weight: int) -> Layer:
         layer = Layer((math.prod(inputs), 1, 1), module.out_features, weight)
         inner = module.in_features
     else:
-        _check_convolution(module)
-        kernel, padding = module.kernel_size[0], int(module.padding[0])
-        layer = Layer(inputs, module.out_channels, weight, kernel, padding, is_convolution=True)
+        height, width = module.kernel_size
+        is_plain = (
+            module.stride == module.dilation == (1, 1)
+            and module.groups == 1
+            and module.padding_mode == "zeros"
+            and not isinstance(module.padding, str)
+            and height == width
+            and len({*module.padding}) == 1
+            and module.padding[0] < height
+        )
+        if not is_plain:
+            raise Unsupported(module)
+        padding = int(module.padding[0])
+        layer = Layer(inputs, module.out_channels, weight, height, padding, is_convolution=True)
         inner = module.in_channels
     if layer.inner != inner:
         raise Unsupported(f"{type(module).__name__} of {inner} inputs after {layer.inner}")
     return layer
-
-
-def _check_convolution(module: nn.Conv2d) -> None:
-    height, width = module.kernel_size
-    is_plain = (
-        module.stride == module.dilation == (1, 1)
-        and module.groups == 1
-        and module.padding_mode == "zeros"
-        and not isinstance(module.padding, str)
-        and height == width
-        and len({*module.padding}) == 1
-        and module.padding[0] < height
-    )
-    if not is_plain:
-        raise Unsupported(module)
-
-
-def _check_pooling(module: nn.MaxPool2d) -> None:
-    sizes = {module.kernel_size, module.stride} - {2, (2, 2)}
-    is_shifted = module.padding not in (0, (0, 0)) or module.dilation not in (1, (1, 1))
-    if sizes or is_shifted or module.ceil_mode or module.return_indices:
-        raise Unsupported(module)

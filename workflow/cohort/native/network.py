@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -16,22 +15,11 @@ from cohort.native.kernel import EVALUATED, Batches, Inputs, Kernel
 from cohort.native.layers import Layer, Unsupported, layers_of, sample_shape
 from cohort.native.program import CodeRequest, StepOptions
 
-__all__ = ["NativeNetwork", "Sgd", "Unsupported", "flatten", "predict", "supported_layers"]
+__all__ = ["NativeNetwork", "Unsupported", "flatten", "predict", "supported_layers"]
 
 SCALARS = {torch.float32: "float", torch.float64: "double"}
 Weights = Mapping[str, Tensor]
-
-
-@dataclass(frozen=True)
-class Sgd:
-    """Hyperparameters of SGD as in torch.optim, on a mean cross-entropy plus `mu` / 2 times the
-    squared distance of the weights to an anchor. `clip` bounds a gradient's norm, unless 0."""
-
-    lr: float
-    momentum: float = 0.0
-    weight_decay: float = 0.0
-    clip: float = 0.0
-    mu: float = 0.0
+_kernels = threading.local()
 
 
 class NativeNetwork:
@@ -55,29 +43,38 @@ class NativeNetwork:
     def begin(
         self,
         weights: Weights,
-        sgd: Sgd,
+        sgd: Mapping[str, float],
         anchor: Weights,
         correction: Weights | None = None,
         logit_scale: Tensor | None = None,
         logit_shift: Tensor | None = None,
     ) -> None:
         """Start at these weights, at rest. After each step they move by the learning rate times the
-        correction. The loss is that of the logits scale * (output - bias) + bias + shift."""
+        correction. The loss is that of the logits scale * (output - bias) + bias + shift. `sgd` has
+        hyperparameters of SGD as in torch.optim (STEP_NUMBERS), on a mean cross-entropy plus `mu` /
+        2 times the squared distance of the weights to an anchor. `clip` bounds a gradient's norm,
+        unless 0."""
         self.sgd = sgd
         options = StepOptions(
-            momentum=sgd.momentum != 0,
-            weight_decay=sgd.weight_decay != 0,
-            proximal=sgd.mu != 0,
-            pulls_hard=sgd.lr * sgd.mu > 0.5,
-            clips=bool(sgd.clip),
+            momentum=sgd["momentum"] != 0,
+            weight_decay=sgd["weight_decay"] != 0,
+            proximal=sgd["mu"] != 0,
+            pulls_hard=sgd["lr"] * sgd["mu"] > 0.5,
+            clips=bool(sgd["clip"]),
             corrects=bool(correction),
             calibrates=logit_scale is not None or logit_shift is not None,
         )
-        self._kernel = kernel = self._kernel_for(options)
+        if options not in self._kernels:
+            is_augmented_by_pytorch = self.augmentation.numbers and self.augment is None
+            stored = not is_augmented_by_pytorch and self.inputs.is_bytes
+            network = self.layers, self.shape, self.batch, self.target
+            kind = BYTES if stored else self.target.scalar
+            self._kernels[options] = Kernel(CodeRequest(*network, kind, options, self.augment))
+        self._kernel = kernel = self._kernels[options]
         kernel.fill("weights", flatten(weights, self.model))
-        if sgd.momentum:
+        if sgd["momentum"]:
             kernel.arrays["velocity"].fill(0)
-        if sgd.mu:
+        if sgd["mu"]:
             kernel.fill("anchor", flatten(anchor, self.model))
         if correction:
             kernel.fill("correction", flatten(correction, self.model))
@@ -96,7 +93,7 @@ class NativeNetwork:
         each has. Where samples are augmented, `draws` (sample, number) are the random numbers for
         it, or, if `augment` is None, `images` the augmented samples."""
         assert self.samples.scale is not None
-        numbers = vars(self.sgd) | {"factor": 1 / self.samples.scale}
+        numbers = dict(self.sgd) | {"factor": 1 / self.samples.scale}
         labels, inputs, augmented = self.labels[indices], self.inputs, None
         if images is not None:
             inputs = _inputs(self.samples, images, self.dtype, scale=1.0)
@@ -112,15 +109,6 @@ class NativeNetwork:
         """All weights as one array (weight), in the order of `flatten`."""
         return self._kernel.view("weights")
 
-    def _kernel_for(self, options: StepOptions) -> Kernel:
-        if options not in self._kernels:
-            is_augmented_by_pytorch = self.augmentation.numbers and self.augment is None
-            stored = not is_augmented_by_pytorch and self.inputs.is_bytes
-            network = self.layers, self.shape, self.batch, self.target
-            kind = BYTES if stored else self.target.scalar
-            self._kernels[options] = Kernel(CodeRequest(*network, kind, options, self.augment))
-        return self._kernels[options]
-
 
 def predict(model: nn.Module, weights: Weights, samples: Samples, indices: Tensor) -> Tensor | None:
     """A network's outputs in evaluation (sample, class) for the samples with these indices, with
@@ -133,7 +121,10 @@ def predict(model: nn.Module, weights: Weights, samples: Samples, indices: Tenso
     inputs = _inputs(samples, samples.values, target.dtype)
     shape = sample_shape(samples.values.shape[1:])
     kind = BYTES if inputs.is_bytes else target.scalar
-    kernel = _evaluator(CodeRequest(layers, shape, EVALUATED, target, kind, None))
+    request = CodeRequest(layers, shape, EVALUATED, target, kind, None)
+    if request not in vars(_kernels).setdefault("by_request", {}):  # made once for each thread
+        _kernels.by_request = {request: Kernel(request)}
+    kernel = _kernels.by_request[request]
     kernel.fill("weights", flatten(weights, model))
     return torch.from_numpy(kernel.outputs(inputs, indices.numpy()))
 
@@ -184,13 +175,3 @@ def _inputs(samples: Samples, values: Tensor, dtype: np.dtype, scale: float = 0.
         numbers = np.ascontiguousarray(numbers, dtype)
     kind = np.dtype("f8") if samples.mean.dtype == torch.float64 else np.dtype("f4")
     return Inputs(numbers, (1 / scale / std).astype(kind), (-mean / std).astype(kind))
-
-
-_kernels = threading.local()
-
-
-def _evaluator(request: CodeRequest) -> Kernel:
-    """The kernel that evaluates a network, made once for each thread."""
-    if request not in vars(_kernels).setdefault("by_request", {}):
-        _kernels.by_request = {request: Kernel(request)}
-    return _kernels.by_request[request]

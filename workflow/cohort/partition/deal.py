@@ -13,7 +13,7 @@ from cohort.core.randomness import generator
 from cohort.data.sampling import draw_share, scaled_count
 from cohort.data.shards import Shards, write
 from cohort.data.store import read_labels
-from cohort.partition.schemes import Parts, Pool, Rng, Scheme, parse_partition
+from cohort.partition.schemes import Parts, Pool, Rng, parse_partition
 from cohort.settings import check_digest, read_plan, shard_identity
 
 RARE = 1e-3  # a class with a smaller share of all samples may be lost, such as a digit in a play
@@ -30,7 +30,11 @@ def deal_data(settings: Mapping[str, Any], data: str | Path) -> Shards:
     """Deal the samples of a prepared data set to clients, as these settings of a cell say."""
     labels, groups, classes = read_labels(data)
     seed = settings["seed"]
-    used = _used_samples(settings, labels, classes)
+    used = draw_share(labels, settings["samples"], "train share")
+    remaining, before = (np.bincount(these, minlength=classes) for these in (labels[used], labels))
+    if ((remaining == 0) & (before >= RARE * len(labels))).any():
+        share = f"{settings['samples']:g} of {settings['dataset']}"
+        raise UserError(f"{share} leaves a class without a sample; take a larger share")
     count = scaled_count(settings["validation"], settings["samples"])
     used, validation = _set_aside(used, count, generator(seed, "validation"))
     scheme = parse_partition(settings["partition"]).scaled(settings["samples"])
@@ -42,7 +46,12 @@ def deal_data(settings: Mapping[str, Any], data: str | Path) -> Shards:
         own, holdouts = _split_holdout(whole, settings["holdout"], seed)
         kept, borrowed = scheme.borrow(own, rng)
     held = [used[np.concatenate(both)] for both in zip(kept, borrowed, strict=True)]
-    shares = _overlap_shares(scheme, whole, held, borrowed)
+    if scheme.exact:  # the share of what each client trains on that it borrowed
+        pairs = zip(borrowed, held, strict=True)
+        shares = np.array([len(extra) / max(len(part), 1) for extra, part in pairs])
+    else:  # the share of what each client was dealt that another was dealt too
+        holders = np.bincount(np.concatenate(whole))
+        shares = np.array([(holders[part] > 1).mean() for part in whole])
     counts = np.stack([np.bincount(labels[part], minlength=classes) for part in held])
     holdouts = [used[part] for part in holdouts]
     overlap, set_aside = shares if shares.any() else None, np.concatenate([validation, *holdouts])
@@ -59,26 +68,6 @@ def _split_holdout(parts: Parts, share: float, seed: int) -> tuple[Parts, Parts]
         for client, part in enumerate(parts)
     ]
     return [own for own, _ in pairs], [aside for _, aside in pairs]
-
-
-def _used_samples(settings: Mapping[str, Any], labels: np.ndarray, classes: int) -> np.ndarray:
-    """Indices of the share of the training samples that the cell uses."""
-    used = draw_share(labels, settings["samples"], "train share")
-    remaining, before = (np.bincount(these, minlength=classes) for these in (labels[used], labels))
-    if ((remaining == 0) & (before >= RARE * len(labels))).any():
-        share = f"{settings['samples']:g} of {settings['dataset']}"
-        raise UserError(f"{share} leaves a class without a sample; take a larger share")
-    return used
-
-
-def _overlap_shares(scheme: Scheme, whole: Parts, held: Parts, borrowed: Parts) -> np.ndarray:
-    """For each client, the share of its training samples that it borrowed; or, if the scheme may
-    give a sample to several clients, the share of what it was dealt that another was dealt too."""
-    if not scheme.exact:
-        holders = np.bincount(np.concatenate(whole))
-        return np.array([(holders[part] > 1).mean() for part in whole])
-    pairs = zip(borrowed, held, strict=True)
-    return np.array([len(extra) / max(len(part), 1) for extra, part in pairs])
 
 
 def _set_aside(samples: np.ndarray, count: int, rng: Rng) -> tuple[np.ndarray, np.ndarray]:

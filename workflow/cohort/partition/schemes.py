@@ -428,20 +428,14 @@ class Sampled(EqualSizes):
     def draw_client(self, size: int, left: np.ndarray, rng: Rng) -> np.ndarray:
         available = np.flatnonzero(left)
         chosen = rng.permutation(available)[: rng.integers(self.low, self.high, endpoint=True)]
-        return _class_counts(size, chosen, left)
-
-
-def _class_counts(size: int, chosen: np.ndarray, left: np.ndarray) -> np.ndarray:
-    """How many of a client's `size` samples to take of each class: equally many of the chosen
-    classes, and what these lack from all classes, those with the most samples left first."""
-    counts = np.zeros_like(left)
-    equal, extra = divmod(size, len(chosen))
-    counts[chosen] = np.minimum(equal + (np.arange(len(chosen)) < extra), left[chosen])
-    rest = left - counts
-    fullest = np.argsort(-rest, kind="stable")
-    before = np.cumsum(rest[fullest]) - rest[fullest]
-    counts[fullest] += np.clip(size - counts.sum() - before, 0, rest[fullest])
-    return counts
+        counts = np.zeros_like(left)
+        equal, extra = divmod(size, len(chosen))
+        counts[chosen] = np.minimum(equal + (np.arange(len(chosen)) < extra), left[chosen])
+        rest = left - counts
+        fullest = np.argsort(-rest, kind="stable")
+        before = np.cumsum(rest[fullest]) - rest[fullest]
+        counts[fullest] += np.clip(size - counts.sum() - before, 0, rest[fullest])
+        return counts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,13 +17,7 @@ from cohort.records.record import read
 from cohort.results import collect, series
 from cohort.results.claims.judged import write_judged
 from cohort.results.figures import KINDS
-from cohort.results.release.folder import (
-    MANIFEST,
-    RunFrames,
-    read_tables,
-    release_folders,
-    tables_of,
-)
+from cohort.results.release import folder as release
 from cohort.results.report.page import write_index, write_page
 from cohort.results.tables.tabulate import tabulate
 from cohort.training.job.lease import CHECKPOINT
@@ -112,7 +106,7 @@ def _result_so_far(record: str) -> collect.Result:
     return collect.Result("unfinished", collect.rows_by_round(history))
 
 
-def load(study: str, source: str = "results", **config: Any) -> RunFrames:
+def load(study: str, source: str = "results", **config: Any) -> release.RunFrames:
     """Load the finished runs of a study as pandas frames, from its records (`results`), the
     repository's releases (`released`), or the release in another folder. `config` overrides keys of
     config/config.yaml."""
@@ -123,8 +117,9 @@ def load(study: str, source: str = "results", **config: Any) -> RunFrames:
         if not records:
             fix = 'train it first, or load its release with source="released"'
             raise UserError(f"{study} has no finished run at scale {plan.scale}; {fix}")
-        return RunFrames.of(tables_of(records))
+        return release.RunFrames.of(release.tables_of(records))
     if source == "released":
-        return RunFrames.of(read_tables(release_folders([study]).get(study, Path(RELEASED, study))))
-    root = Path(source)
-    return RunFrames.of(read_tables(root if (root / MANIFEST).exists() else root / study))
+        root = release.release_folders([study]).get(study, Path(RELEASED, study))
+    elif not ((root := Path(source)) / release.MANIFEST).exists():
+        root = root / study
+    return release.RunFrames.of(release.read_tables(root))

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from cohort.core import UserError, paths, suggest, user_files
 from cohort.core.files import code_hash
 from cohort.data.parsers import DatasetInfo
-from cohort.plan import Plan, Row, Study, all_studies, cost, drawn_names
+from cohort.plan import Plan, Row, Study, all_studies, cost, drawn_names, require_study
 from cohort.results.names import BASELINE
 from cohort.results.paper import paper_files
 from cohort.results.series import FULL
@@ -143,10 +143,7 @@ class Stages:
         if wildcards.scale != self.plan.scale:
             scale, hint = self.plan.scale, f"add --config scale={wildcards.scale}"
             raise UserError(f"results/{wildcards.scale} is of another scale than {scale}: {hint}")
-        if wildcards.study not in (names := all_studies()):
-            choices = suggest(wildcards.study, names)
-            raise UserError(f"there is no study '{wildcards.study}'{choices}")
-        self.requested[wildcards.study] = None
+        self.requested[require_study(wildcards.study)] = None
         return self.plan.study(wildcards.study)
 
     @exit_on_error

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from cohort.core import UserError, counted, errors_at, paths, suggest
 from cohort.plan import items, matrix
 from cohort.plan.matrix import Values
-from cohort.plan.resolution import Resolver, check_required
+from cohort.plan.resolution import REQUIRED, Resolver
 from cohort.plan.study import Experiment, Row, Study
 from cohort.results.names import BASELINE, PANEL, SERIES
 
@@ -139,8 +139,8 @@ class Expansion:
                 positions = with_strategies(positions, added, default)
             overrides = text.get("overrides", [])
             cells = [_with_overrides(shared, own | values, overrides) for values in positions]
-            for cell in cells:
-                check_required(cell)
+            for name in (name for cell in cells for name in REQUIRED if name not in cell):
+                raise UserError(f"no value for '{name}'; give it under settings or as an axis")
             if self.seeds:
                 cells = matrix.with_seeds(cells, self.seeds)
                 axes["seed"] = list(dict.fromkeys(cell["seed"] for cell in cells))

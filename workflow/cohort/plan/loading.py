@@ -60,7 +60,8 @@ class Plan:
     @property
     def listed(self) -> list[str]:
         """The studies that the config lists."""
-        return _as_list(self.config["studies"])
+        studies = self.config["studies"]
+        return studies if isinstance(studies, list) else [studies]
 
     def study(self, name: str) -> Study:
         """The study expanded at the config's scale. Raise UserError for a mistake in its file."""
@@ -225,11 +226,6 @@ def unexpanded_plan(overrides: Mapping[str, Any] | None = None, *, whole: bool =
     with errors_at(f"{CONFIG_FILE} or --config"):
         validator.check(config, "config")
     return Plan(config, scales, validator)
-
-
-def _as_list(names: Any) -> list[Any]:
-    """The names as a list, of which one may stand alone."""
-    return names if isinstance(names, list) else [names]
 
 
 def study_file(name: str) -> Path:

@@ -119,13 +119,6 @@ class Resolver:
         return self.shards.setdefault(digest, planned)
 
 
-def check_required(values: Values) -> None:
-    """Raise a UserError where a setting without default is missing."""
-    for name in REQUIRED:
-        if name not in values:
-            raise UserError(f"no value for '{name}'; give it under settings or as an axis")
-
-
 def _versions(cell: Cell) -> dict[str, int]:
     """The science versions of a cell's components and, if it simulates time, of its devices, and 2
     where the server evaluates models, for which clients were once made to wait."""

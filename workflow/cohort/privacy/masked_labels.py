@@ -30,10 +30,6 @@ Pair = tuple[bytes, bytes]
 """An encrypted label of a client and the encrypted number of its samples."""
 
 
-class ProtocolError(UserError):
-    """A party received what no honest party with the right key would have sent."""
-
-
 def new_key() -> tenseal.Context:
     """Generate a key pair, with which numbers are encrypted and decrypted."""
     kind, sizes = tenseal.SCHEME_TYPE.CKKS, MODULUS_BITS
@@ -58,11 +54,11 @@ class Client:
 
     def decrypt(self, ciphertext: bytes) -> int:
         """Decrypt a whole number: the nearest to what the ciphertext holds, as noise would reveal
-        the key. Raise ProtocolError for a value that is not almost whole, or huge."""
+        the key. Raise UserError for a value that is not almost whole, or huge."""
         (value,) = tenseal.ckks_vector_from(self.key, ciphertext).decrypt()
         if not (abs(value) < LARGEST and abs(value - round(value)) < NOISE):
             why = "it was encrypted with another key, or somebody encrypted something else"
-            raise ProtocolError(f"a ciphertext does not decrypt to a whole number: {why}")
+            raise UserError(f"a ciphertext does not decrypt to a whole number: {why}")
         return round(value)
 
     def pairs(self) -> list[Pair]:
@@ -79,7 +75,7 @@ class Client:
         values = [self.decrypt(difference) for difference in differences]
         if values.count(0) != 1:
             times = f"a client finds its label {values.count(0)} times in the server's list"
-            raise ProtocolError(f"{times}, which must contain it once: some client lied")
+            raise UserError(f"{times}, which must contain it once: some client lied")
         return values.index(0)
 
 

@@ -213,16 +213,12 @@ class FedCbs(Selector):
         while len(cohort) < view.cohort:
             weights = -(len(cohort) + 1) * np.log(imbalance(held + counts[left]) + PERFECT)
             if not cohort:
-                weights = np.log(np.exp(weights) + self.bonus(state, candidates))
+                spread = 3 * np.log(state["round"]) / (2 * state["count"][candidates])
+                weights = np.log(np.exp(weights) + self.exploration * np.sqrt(spread))
             (drawn,) = draw_without_replacement(weights, 1, rng)
             cohort.append(candidates[left[drawn]])
             held, left = held + counts[left[drawn]], np.delete(left, drawn)
         return np.array(cohort)
-
-    def bonus(self, state: State, candidates: Clients) -> np.ndarray:
-        """The exploration bonus in each candidate's weight to be the first client drawn."""
-        twice_chosen = 2 * state["count"][candidates]
-        return self.exploration * np.sqrt(3 * np.log(state["round"]) / twice_chosen)
 
     def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         count = state["count"].copy()

@@ -72,8 +72,7 @@ class ClusteredByUpdates(BySize, LastUpdates):
     """
 
     name: ClassVar[str] = "clustered-updates"
-    need: ClassVar[str] = "update"
-    needs: ClassVar[frozenset[str]] = frozenset({need})
+    needs: ClassVar[frozenset[str]] = frozenset({"update"})
 
     def urns(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         sizes = sizes_of(candidates, view)

@@ -1,7 +1,7 @@
 """Selectors that compare clients: their updates, their labels, or how their losses change."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -16,8 +16,6 @@ scipy = lazy("scipy")
 class LastUpdates(Selector):
     """Base of selectors that know each client by its last report of one `need`. Clients that never
     reported are chosen first, at random, those without samples last, the rest by `choose_seen`."""
-
-    need: ClassVar[str]
 
     def begin(self, view: View, rng: Rng) -> State:
         updates = np.zeros((view.clients, 0), dtype=np.float32)
@@ -36,7 +34,8 @@ class LastUpdates(Selector):
         raise NotImplementedError
 
     def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
-        updates = reports[self.need]
+        (need,) = self.needs
+        updates = reports[need]
         answered = ~np.isnan(updates).any(axis=1)
         after = {name: array.copy() for name, array in state.items()}
         if not after["updates"].size:
@@ -88,20 +87,14 @@ class Diversity(Selector):
 
     def _distances(self, mixes: np.ndarray) -> np.ndarray:
         """The distance of each client's label distribution from those of the other clients."""
-        divergences = js_divergences(mixes)
+        entropies = entropy(mixes)
+        divergences = np.stack([entropy((mix + mixes) / 2) for mix in mixes])
+        divergences -= (entropies[:, np.newaxis] + entropies) / 2
+        divergences[divergences < ROUNDING] = 0
         if self.measure == "divergence":
             return divergences.sum(axis=1) / max(len(mixes) - 1, 1)
         distances = np.sqrt(divergences).mean(axis=1)
         return distances / max(distances.max(), np.finfo(float).tiny)
-
-
-def js_divergences(mixes: np.ndarray) -> np.ndarray:
-    """The Jensen-Shannon divergence of each row to each row, in nats."""
-    entropies = entropy(mixes)
-    divergences = np.stack([entropy((mix + mixes) / 2) for mix in mixes])
-    divergences -= (entropies[:, np.newaxis] + entropies) / 2
-    divergences[divergences < ROUNDING] = 0
-    return divergences
 
 
 def entropy(mixes: np.ndarray) -> np.ndarray:
@@ -119,8 +112,7 @@ class DivFl(LastUpdates):
     """
 
     name = "divfl"
-    need = "update"
-    needs: ClassVar[frozenset[str]] = frozenset({need})
+    needs = frozenset({"update"})
 
     def begin(self, view: View, rng: Rng) -> State:
         return super().begin(view, rng) | {"distances": np.zeros((view.clients, view.clients))}
@@ -130,7 +122,7 @@ class DivFl(LastUpdates):
 
     def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         after = super().observe(state, cohort, reports, view)
-        clients = cohort[~np.isnan(reports[self.need]).any(axis=1)]
+        clients = cohort[~np.isnan(reports["update"]).any(axis=1)]
         recent = after["updates"][clients].astype(np.float64)
         cdist = scipy.spatial.distance.cdist
         columns = [cdist(recent, update[np.newaxis]) for update in after["updates"]]
@@ -167,8 +159,7 @@ class HicsFl(LastUpdates):
     """
 
     name = "hics-fl"
-    need = "bias_update"
-    needs: ClassVar[frozenset[str]] = frozenset({need})
+    needs = frozenset({"bias_update"})
     temperature: float = parameter(0.0025, exclusiveMinimum=0, help="T: of a bias update's softmax")
     weight: float = parameter(10.0, minimum=0, help="lambda: of the entropies in the distance")
     diversity: float = parameter(4.0, minimum=0, help="gamma_0: weight of diversity at first")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from cohort.core import components, paths
 from cohort.partition import parse_partition
 from cohort.selection import SELECTORS, Selector
-from cohort.settings import PlannedFile, Settings, cell_identity, check_digest, read_plan
+from cohort.settings import DEFAULTS, PlannedFile, Settings, check_digest, read_plan
 from cohort.training import devices, objectives, procedures, schedules, servers
 from cohort.training.availability import parse_availability
 from cohort.training.participation import parse_participation
@@ -54,9 +54,11 @@ class Cell:
     """The model of clients' compute and network speeds."""
 
     def identity(self) -> dict[str, Any]:
-        """Everything that the cell's digest is made from, besides science versions."""
+        """Everything that the cell's digest is made from, besides science versions: its settings
+        and its strategy's parts, both without defaults, and the digest of its data."""
+        own = {key: own for key, own in self.settings.values().items() if own != DEFAULTS[key]}
         parts = {part: getattr(self, part).spec(defaults=False) for part in PARTS}
-        return cell_identity(self.settings.values(), parts, paths.digest_in(self.inputs["data"]))
+        return own | parts | {"data": paths.digest_in(self.inputs["data"])}
 
     def plain_settings(self) -> dict[str, Any]:
         """The settings and all parameters of the strategy's parts, as a record holds them."""

@@ -12,9 +12,7 @@ from cohort.core.lazy import lazy
 if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
-    from torch.nn import functional
 else:
-    functional = lazy("torch.nn.functional")
     torch = lazy("torch")
 
 
@@ -80,7 +78,7 @@ class CrossEntropy(Objective):
 
     def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
         logits = self.logits(outputs, statistics, bias)
-        return functional.cross_entropy(logits, targets, reduction="none")
+        return torch.nn.functional.cross_entropy(logits, targets, reduction="none")
 
     def logits(self, outputs: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
         """The inputs of the softmax, calculated from the outputs of the model."""

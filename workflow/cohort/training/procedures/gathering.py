@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from cohort.core.randomness import generator
 from cohort.data.samples import Samples
 from cohort.needs import NEEDS, Need
-from cohort.training import contract
-from cohort.training.contract import read_only
+from cohort.training.contract import read_only, require
 from cohort.training.evaluation import Evaluation, evaluate, mean_softmax, softmax_of
 from cohort.training.ledger import Ledger
 from cohort.training.task import Task
@@ -39,8 +38,13 @@ class NeedGatherer:
         upload it. What is `given` are fields of `ModelEvaluations`."""
         asked = read_only(np.array(clients, dtype=np.int64))
         context = ModelEvaluations(self.task, asked, ledger, **given)
+        answers, wanted = {}, f"numbers of {len(asked)} clients"
         with ledger.timed("selecting"):
-            answers = {need.name: _measure(need, context) for need in self.gathered_at(when)}
+            for need in self.gathered_at(when):
+                answer = np.asarray(need.measure(context))
+                are_rows = answer.shape[:1] == asked.shape and answer.dtype.kind in "fiub"
+                require(are_rows, f"need '{need.name}'", answer, wanted)
+                answers[need.name] = answer
         self.charge(when, len(asked), ledger)
         return answers
 
@@ -49,14 +53,6 @@ class NeedGatherer:
         for need in self.gathered_at(when):
             if size := need.upload(self.task.classes):
                 ledger.sent(need.name, size, to="server", copies=clients)
-
-
-def _measure(need: Need, context: "ModelEvaluations") -> np.ndarray:
-    """Measure a need; raise WrongAnswer unless it is a row of numbers for each client asked."""
-    answers, count = np.asarray(need.measure(context)), len(context.clients)
-    are_rows = answers.shape[:1] == (count,) and answers.dtype.kind in "fiub"
-    wanted = f"numbers of {count} clients"
-    return contract.require(are_rows, f"need '{need.name}'", answers, wanted)
 
 
 def scatter_rows(values: np.ndarray, positions: np.ndarray, count: int) -> np.ndarray:

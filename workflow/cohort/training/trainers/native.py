@@ -68,8 +68,9 @@ class NativeTrainer(Trainer):
         coefficients = native_coefficients(self.objective, statistics)
         assert coefficients is not None
         settings = self.settings
-        sgd = work.lr, settings.momentum, settings.weight_decay, settings.clip, coefficients.mu
-        given = work.weights, network.Sgd(*map(float, sgd)), anchor, work.correction()
+        sgd = {key: getattr(settings, key) for key in ("momentum", "weight_decay", "clip")}
+        sgd |= {"lr": work.lr, "mu": coefficients.mu}
+        given = work.weights, sgd, anchor, work.correction()
         self.network.begin(*given, coefficients.scale, coefficients.shift)
 
     def _train_steps(

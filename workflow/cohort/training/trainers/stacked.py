@@ -82,8 +82,13 @@ class StackedTrainer(Trainer):
     def refusal(cls, task: Task) -> str:
         if task.settings.optimizer != "sgd":
             return f"the batched trainer has no {task.settings.optimizer}"
-        layer = unbatchable_layer(task.model)
-        return f"{layer} cannot be batched over clients" if layer else ""
+        for layer in task.model.modules():
+            is_random = isinstance(layer, nn.modules.dropout._DropoutNd | nn.RNNBase)
+            is_stateful = bool(list(layer.buffers(recurse=False)))
+            can_be = not is_random or padding.is_random(layer)
+            if not can_be or (is_stateful and not padding.is_normalization(layer)):
+                return f"{type(layer).__name__} cannot be batched over clients"
+        return ""
 
     def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor) -> Trained:
         if done := cursor.next_call():  # all clients finish together
@@ -219,8 +224,9 @@ class Stack:
         samples, shares, draws = self._lay_out(ordered)
         factors = self._draw_factors(ordered, len(samples))
         losses = shares.new_zeros(self.height)  # summed step by step, in whatever stack
+        unit = -(-self.height // HEIGHTS)  # of heights, for each of which a CUDA graph is captured
         for step in range(len(samples)):
-            height = self._height(int((counts > step).sum()))
+            height = min(-(-int((counts > step).sum()) // unit) * unit, self.height)
             chosen = samples[step, :height]
             inputs = self.inputs(chosen, *(drawn[step, :height] for drawn in draws))
             targets, weights = self.samples.labels[chosen], shares[step, :height]
@@ -293,12 +299,6 @@ class Stack:
                 for factor, some in zip(factors, drawn, strict=True):
                     factor[position, row, : len(batch)] = some
         return factors
-
-    def _height(self, active: int) -> int:
-        """The height of the stack for this many clients that still train: one of HEIGHTS, because a
-        CUDA graph is captured for each height."""
-        unit = -(-self.height // HEIGHTS)
-        return min(-(-active // unit) * unit, self.height)
 
     def _inputs(self, chosen: Tensor, *draws: Tensor) -> Tensor:
         """The network's inputs of a step, augmented if there are random numbers for that."""
@@ -432,14 +432,3 @@ class CudaGraphFunction:
         finally:
             if was_enabled:
                 gc.enable()
-
-
-def unbatchable_layer(network: nn.Module) -> str:
-    """The kind of a layer that cannot be trained for several clients as one; empty without any."""
-    for layer in network.modules():
-        is_random = isinstance(layer, nn.modules.dropout._DropoutNd | nn.RNNBase)
-        is_stateful = bool(list(layer.buffers(recurse=False)))
-        can_be = not is_random or padding.is_random(layer)
-        if not can_be or (is_stateful and not padding.is_normalization(layer)):
-            return type(layer).__name__
-    return ""
