@@ -49,6 +49,10 @@ def jittered(image: Tensor, numbers: list[float]) -> Tensor:
 
 BY_TORCHVISION: dict[str, tuple[Callable[[Tensor, list[float]], Tensor], float]] = {
     "none": (lambda image, numbers: image, 0),
+    "flip": (
+        lambda image, numbers: functional.horizontal_flip(image) if numbers[0] < 0.5 else image,
+        0,
+    ),
     "crop-flip": (lambda image, numbers: moved(image, numbers, "constant"), 0),
     "reflect-crop-flip": (lambda image, numbers: moved(image, numbers, "reflect"), 0),
     "jitter-flip-gray": (jittered, 1e-5),

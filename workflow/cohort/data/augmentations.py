@@ -77,6 +77,20 @@ class Nothing(Augmentation):
         return images
 
 
+class Flip(Augmentation):
+    """Flip images horizontally with probability 1/2."""
+
+    name: ClassVar[str] = "flip"
+    numbers: ClassVar[int] = 1
+
+    def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
+        return flipped(images, numbers[:, 0] < 0.5)
+
+    def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
+        none, zeros = np.zeros((len(numbers), 0)), np.zeros(len(numbers))
+        return AugmentationParameters(none, none, zeros, zeros, numbers[:, 0] < 0.5)
+
+
 BORDER = 4
 
 
@@ -233,5 +247,5 @@ def _equal(first: Tensor, second: Tensor) -> Tensor:
     return torch.eq(first, second, out=torch.empty_like(first))
 
 
-_CLASSES = CropFlip, JitterFlipGray, Nothing, ReflectCropFlip
+_CLASSES = CropFlip, Flip, JitterFlipGray, Nothing, ReflectCropFlip
 AUGMENTATIONS = Catalog("cohort.data.augmentations", Augmentation, _CLASSES)
