@@ -74,9 +74,7 @@ def _rows(plan: Plan, study: str) -> Iterator[Row]:
         for row in experiment.rows:
             cell = cells[row.digest]
             expected = common | parts[cell["strategy"]]
-            differing = {
-                key: cell[key] for key in cell if cell[key] != expected.get(key, cell[key])
-            }
+            differing = {key: it for key, it in cell.items() if it != expected.get(key, it)}
             fixed = {"experiment": name, "series": row.labels.get("series", "")}
             axes = {key: (cell[key],) for key in AXES}
             rest = {"settings": _text(differing), "digests": (row.digest,)}
@@ -138,9 +136,7 @@ def _written_row(row: Row) -> Row:
 
 def main() -> None:
     """Write the cells of every study, at each scale, as a CSV table in tests/plan/cells."""
-    with contextlib.chdir(ROOT):
-        studies = all_studies()
-    for study in studies:
+    for study in all_studies():
         write_text(FOLDER / f"{study}.csv", cells_table(study))
 
 

@@ -1,12 +1,12 @@
 """`python -m tools.showdown`: the findings and tables of docs/showdown.md, from the released runs."""
 
-import pandas as pd
+from collections.abc import Mapping
 
 from benchmarks.tables import NOTHING, put_section, table
 from cohort.plan import Plan
-from cohort.results import series
+from cohort.results import series, statistics
 from cohort.results.comparison import Comparison
-from cohort.results.statistics import Standing
+from cohort.results.statistics import Standing, Standings
 from tools.findings import rank_text
 from tools.study import ROOT, compared_table, released
 
@@ -21,18 +21,17 @@ TITLES = (
 )
 
 
-def leaderboard(plan: Plan, board: Comparison) -> str:
+def leaderboard(plan: Plan, board: Comparison, standings: Standings) -> str:
     """A leaderboard as a Markdown table, with a sentence if it is no ranking."""
-    assert board.standings is not None
     means = {(it.labels[STRATEGY], it.metric): it.sample.mean for it in board.results}
     rows = []
-    for standing in board.standings.entries:
+    for standing in standings.entries:
         name = standing.strategy
         costs = (f"{means[name, cost] * unit:.{digits}f}" for cost, (unit, digits) in COSTS.items())
-        rank = NOTHING if board.standings.no_ranking else rank_text(standing)
+        rank = NOTHING if standings.no_ranking else rank_text(standing)
         title = plan.strategies[name]["title"]
         rows.append([rank, f"{standing.mean_rank:.1f}", title, *_accuracies(standing), *costs])
-    return "\n\n".join(filter(None, [table(TITLES, rows), board.standings.no_ranking]))
+    return "\n\n".join(filter(None, [table(TITLES, rows), standings.no_ranking]))
 
 
 def _accuracies(standing: Standing) -> list[str]:
@@ -46,39 +45,48 @@ def _accuracies(standing: Standing) -> list[str]:
     ]
 
 
-def accuracies_by_setting(plan: Plan, name: str, board: Comparison) -> str:
+def accuracies_by_setting(plan: Plan, name: str, standings: Standings) -> str:
     """A Markdown table of the mean accuracy of each selector, in a leaderboard's order, in each
     setting of its experiment."""
-    assert board.standings is not None
     study, spec = plan.study(STUDY), plan.study(STUDY).tables[name]
     metrics = series.read_metric(plan.layout.metrics(STUDY, spec["experiment"]), spec["metric"])
-    values = series.value_per_cell(metrics, spec["metric"], spec["at"])[["digest", "value"]]
-    rows = study.experiments[spec["experiment"]].rows
-    runs = pd.DataFrame([row.labels | {"digest": row.digest} for row in rows])
-    runs = runs.replace({"partition": study.titles.get("partition", {})}).merge(values)
-    axes = [axis for axis in ("partition", "clients") if axis in runs]
-    runs["setting"] = runs[axes].astype(str).agg(", ".join, axis=1)
-    settings = list(runs["setting"].unique())
+    metrics = metrics.replace({"partition": study.titles.get("partition", {})})
+    runs = statistics.runs_by_setting(metrics, spec["metric"], spec["at"], [STRATEGY])
     means = 100 * runs.pivot_table("value", STRATEGY, "setting")
-    lines = [
-        [plan.strategies[name]["title"], *(f"{mean:.2f}" for mean in means.loc[name, settings])]
-        for name in (standing.strategy for standing in board.standings.entries)
-    ]
-    return table(["selector", *settings], lines)
+    shown = means.loc[[it.strategy for it in standings.entries]].map("{:.2f}".format)
+    lines = [[plan.strategies[name]["title"], *row] for name, *row in shown.itertuples()]
+    return table(["selector", *means.columns], lines)
+
+
+def side_by_side(plan: Plan, boards: Mapping[str, Standings]) -> str:
+    """The mean ranks of the same selectors on several leaderboards, by their names, and their
+    differences from random selection, in one Markdown table."""
+    rows: dict[str, list[str]] = {}
+    for standing in (standing for board in boards.values() for standing in board.entries):
+        row = rows.setdefault(standing.strategy, [plan.strategies[standing.strategy]["title"]])
+        row += [f"{standing.mean_rank:.1f}", _accuracies(standing)[1]]
+    titles = (f"{title}, {name}" for name in boards for title in ("mean rank", "minus random"))
+    return table(["selector", *titles], list(rows.values()))
 
 
 def update(text: str) -> str:
     """The page with its findings and the leaderboards of selectors whose runs are all released."""
-    parts = []
+    parts, absence = [], {}
     with released(STUDY) as plan:
         study = plan.study(STUDY)
         for name, spec in study.tables.items():
             if spec.get("kind") != "leaderboard" or spec["metric"] != "test_accuracy":
                 continue
             board = compared_table(plan, STUDY, name)
-            if all(result.finished in (0, result.planned) for result in board.results):
-                parts += [f"**{spec['title']}**", leaderboard(plan, board)]
-                parts += ["Mean accuracy % by setting:", accuracies_by_setting(plan, name, board)]
+            standings = board.standings
+            assert standings
+            if spec["experiment"] == "availability":
+                absence[name.replace("_", " ")] = standings
+            elif all(result.finished in (0, result.planned) for result in board.results):
+                accuracies = accuracies_by_setting(plan, name, standings)
+                parts += [f"**{spec['title']}**", leaderboard(plan, board, standings)]
+                parts += ["Mean accuracy % by setting:", accuracies]
+        parts += ["**Who can be chosen**", side_by_side(plan, absence)]
     findings = (f"{number}. {it['text']}" for number, it in enumerate(study.findings, start=1))
     text = put_section(text, "findings", "\n".join(findings), COMMAND)
     return put_section(text, "leaderboards", "\n\n".join(parts), COMMAND)
