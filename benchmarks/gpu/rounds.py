@@ -24,8 +24,9 @@ from cohort.kernels import padding
 from cohort.training.job.machine import set_up
 from cohort.training.ledger import Cursor
 from cohort.training.task import RunState, Task
-from cohort.training.trainers.serial import SerialTrainer, Trained
+from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.trainers.stacked import Part, StackedTrainer, Stacks
+from cohort.training.trainers.trainer import Trained
 from cohort.training.updates import Weights
 
 AML = replace(W1, name="AML", title="LeNet of the AML project, as its study has it", J="J16")

@@ -21,7 +21,7 @@ from cohort.training import task, updates
 from cohort.training.cell import Cell, cell_of
 from cohort.training.procedures import gathering
 from cohort.training.procedures.procedure import Federated
-from cohort.training.trainers import serial
+from cohort.training.trainers import serial, trainer
 
 BASE = {"seed": 3, "purpose": "batches", "round": 5, "client": 7}
 CHANGES = [{"seed": 4}, {"purpose": "batch"}, {"purpose": "Batches"}, {"round": 6}, {"client": 8}]
@@ -63,7 +63,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
 
         return call
 
-    drawing = [deal, sampling, randomness, serial, updates, gathering]
+    drawing = [deal, sampling, randomness, trainer, updates, gathering]
     for module in drawing:
         monkeypatch.setattr(module, "generator", watched(generator))
     for module in (serial, task):

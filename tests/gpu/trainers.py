@@ -25,8 +25,9 @@ from cohort.training.ledger import Cursor
 from cohort.training.objectives import OBJECTIVES
 from cohort.training.servers import Average, Scaffold
 from cohort.training.task import Task
-from cohort.training.trainers.serial import SerialTrainer, Trainer
+from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.trainers.stacked import CudaGraphFunction, Part, Stack, StackedTrainer
+from cohort.training.trainers.trainer import Trainer
 from cohort.training.updates import Updates
 from tests.training.small_task import plain_samples, run, small_task, train
 

@@ -27,7 +27,7 @@ SETTINGS: dict[str, Any] = {"batch": 4, "lr": 0.1, "J": "J1", "momentum": 0.9, "
 @pytest.fixture(autouse=True)
 def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """The interpreter multiplies float32 numbers, and doesn't split them."""
-    monkeypatch.setattr(convolution, "float32_products", lambda shape: "ieee")
+    monkeypatch.setattr(convolution, "float32_precision", lambda shape: "ieee")
 
 
 def network(name: str) -> nn.Module:

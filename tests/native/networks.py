@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from cohort.native.compiler import Batches, Inputs, Kernel
 from cohort.native.emitter import Target
-from cohort.native.kernel import Batches, Inputs, Kernel
 from cohort.native.layers import layers_of, sample_shape
 from cohort.native.program import CodeRequest, StepOptions
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from cohort.native import kernel
+from cohort.native import compiler
 from cohort.native.network import predict
 from cohort.training.evaluation import softmax_of
 from tests.training.trainers.test_same_steps import network, photos
@@ -26,7 +26,7 @@ def test_outputs_in_evaluation(name: str, monkeypatch: pytest.MonkeyPatch):
             expected = model(given.inputs(chosen))
             with monkeypatch.context() as patch:
                 patch.delattr(nn.Sequential, "forward")
-                patch.setattr(kernel, "BATCHES", 1)
+                patch.setattr(compiler, "BATCHES", 1)
                 outputs = predict(model, model.state_dict(), given, chosen)
         assert outputs is not None
         assert (outputs - expected).abs().max() < bound * expected.abs().max()

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from cohort.native.compiler import program_for
 from cohort.native.emitter import SIZES, Target, host
-from cohort.native.kernel import program_for
 from cohort.native.layers import layers_of
 from cohort.native.program import CodeRequest, StepOptions
 from cohort.native.single_program import is_single_sample

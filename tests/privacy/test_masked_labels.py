@@ -160,7 +160,7 @@ class AnotherKey(Client):
 class AllNew(Client):
     """Says that it has never seen a label."""
 
-    def is_new(self, differences: Sequence[bytes]) -> bool:
+    def has_unlisted_label(self, differences: Sequence[bytes]) -> bool:
         return True
 
 

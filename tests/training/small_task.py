@@ -18,7 +18,7 @@ from cohort.training.cell import Cell
 from cohort.training.objectives import CrossEntropy, Objective
 from cohort.training.servers import Average, ServerRule
 from cohort.training.task import RunState, Task
-from cohort.training.trainers.serial import Trainer
+from cohort.training.trainers.trainer import Trainer
 from cohort.training.updates import Updates, Weights
 
 CLASSES = 3

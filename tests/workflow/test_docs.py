@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
 import re
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +28,6 @@ from cohort.training.availability import AVAILABILITIES
 from cohort.training.objectives import OBJECTIVES
 from cohort.training.participation import PARTICIPATIONS
 from cohort.training.procedures import PROCEDURES
-from cohort.training.procedures.federated import FederatedRounds
 from cohort.training.schedules import SCHEDULES
 from cohort.training.servers import SERVERS
 from tests.conftest import ROOT
@@ -225,11 +222,6 @@ def test_the_picture_of_the_rules_has_them_all():
     rules = re.findall(r"^rule (\w+):", text, re.M)
     shown = re.findall(r"<text[^>]*>(\w+)</text>", (ROOT / "docs/images/rulegraph.svg").read_text())
     assert sorted(shown) == sorted({*rules, "all"} - {"unknown"})  # which only reports a mistake
-
-
-def test_the_page_on_the_design_shows_a_round_as_it_is():
-    play = textwrap.dedent(inspect.getsource(FederatedRounds.play))
-    assert play in (ROOT / "docs/design.md").read_text()
 
 
 def test_the_selector_of_the_readme_chooses_the_largest_clients():

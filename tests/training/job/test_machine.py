@@ -19,8 +19,9 @@ from cohort.models import MODELS
 from cohort.training.job import machine as gpu_slots
 from cohort.training.job.machine import acquire_device, set_up, visible_gpus
 from cohort.training.task import Task
-from cohort.training.trainers.serial import SerialTrainer, Trainer
+from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.trainers.stacked import StackedTrainer
+from cohort.training.trainers.trainer import Trainer
 from tests.training.small_task import small_task, train
 from tests.workflow.conftest import wait_for
 

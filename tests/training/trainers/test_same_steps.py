@@ -22,8 +22,9 @@ from cohort.training.objectives import CrossEntropy, FedLC, FedProx, FedRS, Obje
 from cohort.training.servers import SERVERS
 from cohort.training.task import Task
 from cohort.training.trainers.native import NativeTrainer
-from cohort.training.trainers.serial import SerialTrainer, Trainer
+from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.trainers.stacked import StackedTrainer
+from cohort.training.trainers.trainer import Trainer
 from cohort.training.updates import Updates, Weights
 from tests.gpu.trainers import captured_steps_equal_calls
 from tests.training.small_task import CLASSES, plain_samples, run, small_task, train

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from cohort.training.ledger import Cursor
 from cohort.training.objectives import CrossEntropy, FedLC, FedProx, FedRS, Objective
-from cohort.training.trainers.serial import Trained
 from cohort.training.trainers.stacked import Part, Stack, StackedTrainer
+from cohort.training.trainers.trainer import Trained
 from tests.training.small_task import small_task
 from tests.training.trainers.test_same_steps import network, normalized, photos
 

@@ -47,7 +47,7 @@ class Shape:
         return self.rows * self.columns * self.channels
 
 
-def float32_products(shape: Shape) -> str:
+def float32_precision(shape: Shape) -> str:
     """How Triton multiplies float32 numbers on tensor cores without losing digits: as six products
     of three bfloat16 parts, or, faster for narrow layers, as three products of TF32 parts."""
     is_wide = min(shape.channels, shape.outputs) >= 32 and shape.out_pixels >= 64

@@ -156,7 +156,7 @@ class _Layer(_PerClient):
             results = _Depthwise.apply(inputs, weights.squeeze(-1), shape)
             return results.movedim(-1, 2), 0
         if precision == EXACT:
-            precision = convolution.float32_products(shape)
+            precision = convolution.float32_precision(shape)
         results = _Convolution.apply(inputs, weights, bias, shape, precision, rectifies, pools)
         return results.view(*sizes[:-1], shape.outputs) if is_linear else results.movedim(-1, 2), 0
 

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from cohort.data.augmentations import Augmentation
 from cohort.data.samples import Samples
 from cohort.native.augment import BYTES, AugmentPlan, to_instructions
+from cohort.native.compiler import EVALUATED, Batches, Inputs, Kernel
 from cohort.native.emitter import Target, has_fma, host
-from cohort.native.kernel import EVALUATED, Batches, Inputs, Kernel
 from cohort.native.layers import Layer, Unsupported, layers_of, sample_shape
 from cohort.native.program import CodeRequest, StepOptions
 

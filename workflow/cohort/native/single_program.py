@@ -142,7 +142,7 @@ class SingleSampleCode:
         count.store([emit.value(f"add i64 {number}, {more}")])
 
     @contextmanager
-    def emit_list_loop(self, count: str) -> Iterator[tuple[Index, str]]:
+    def emit_loop_over_nonzero(self, count: str) -> Iterator[tuple[Index, str]]:
         """Emit a loop over the layer's list; the `with` block gets an entry's index and offset."""
         emit = self.emit
         base = emit.pointer("%memory", self.layout.lists[self.number])
@@ -174,7 +174,7 @@ class SingleSampleLinearCode(SingleSampleCode):
                 channel = emit.add(emit.mul(part, vectors.size * lanes), vectors.start * lanes)
                 bias = emit.pointer("%weights", channel, self.bias)
                 sums = emit.variables([emit.load(bias, n * lanes) for n in range(vectors.size)])
-                with self.emit_list_loop(count) as (_, index), sums.update() as values:
+                with self.emit_loop_over_nonzero(count) as (_, index), sums.update() as values:
                     factor = emit.broadcast(emit.load_number(self.input_pointer(index)))
                     weights = emit.pointer("%weights", (index, self.outer), channel, self.weight)
                     loaded = ((n, emit.load(weights, n * lanes)) for n in range(vectors.size))
@@ -204,7 +204,7 @@ class SingleSampleLinearCode(SingleSampleCode):
             bias = emit.pointer("%weights", self.bias + number * self.lanes)
             emit.store(emit.fma(negative_rate, gradient, emit.load(bias)), bias)
         stored = emit.pointer("%memory", self.layout.counts[self.number])
-        with self.emit_list_loop(emit.value(f"load i64, ptr {stored}")) as (_, index):
+        with self.emit_loop_over_nonzero(emit.value(f"load i64, ptr {stored}")) as (_, index):
             weights = emit.pointer("%weights", (index, self.outer), self.weight)
             value = emit.broadcast(emit.load_number(self.input_pointer(index)))
             factor = emit.op("fmul", value, negative_rate)
@@ -335,7 +335,10 @@ class SingleSampleConvolutionCode(SingleSampleCode):
         arrays = self.layout.activations[self.number], self.layout.gradients[self.number]
         for some in (pairs[start : start + tile] for start in range(0, len(pairs), tile)):
             sums = emit.variables([ZERO] * len(some))
-            with self.emit_list_loop(count) as (entry, input_offset), sums.update() as values:
+            with (
+                self.emit_loop_over_nonzero(count) as (entry, input_offset),
+                sums.update() as values,
+            ):
                 listed = self.layout.listed[self.number]
                 gradient = emit.broadcast(emit.load_number("%memory", entry, listed))
                 inputs, goals = (emit.pointer("%memory", input_offset, array) for array in arrays)

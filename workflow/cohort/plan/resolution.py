@@ -14,7 +14,7 @@ from cohort.core.components import Component, canonical, cast_to_type
 from cohort.core.errors import refusals_as_errors
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.parsers import DEFAULTS as DATA_DEFAULTS
-from cohort.data.parsers import PARSERS, DatasetInfo, parser_name, sample_identity, sample_info
+from cohort.data.parsers import PARSERS, DatasetInfo, parser_name, sample_identity, sample_settings
 from cohort.data.sampling import scaled_count
 from cohort.models import MODELS
 from cohort.needs import needs_of
@@ -95,7 +95,7 @@ class Resolver:
 
     def _plan_data(self, dataset: str) -> PlannedFile:
         info = self.datasets[dataset]
-        settings = {"dataset": dataset} | sample_info(info)
+        settings = {"dataset": dataset} | sample_settings(info)
         science = {f"dataset:{dataset}": PARSERS[parser_name(dataset, info)].science}
         # a file behind a login may have no checksum: every version that a user has is the same
         files = info["files"].items()

@@ -65,7 +65,7 @@ class Client:
         """The client's encrypted labels and counts: [E(l), E(n(l))] for each label l it holds."""
         return [(self.encrypt(n), self.encrypt(int(self.counts[n]))) for n in self.labels]
 
-    def is_new(self, differences: Sequence[bytes]) -> bool:
+    def has_unlisted_label(self, differences: Sequence[bytes]) -> bool:
         """Whether a label of the client is missing from the server's list, from encrypted
         differences (own label minus listed label, for each entry of the list)."""
         return 0 not in [self.decrypt(difference) for difference in differences]
@@ -113,7 +113,9 @@ class Server:
         for client, pairs in zip(self.clients, self.pairs, strict=True):
             if len(self.listed) >= self.classes:
                 break
-            new = [label for label, _ in pairs if client.is_new(self.differences(label))]
+            new = [
+                label for label, _ in pairs if client.has_unlisted_label(self.differences(label))
+            ]
             self.sent("answers", ANSWER, to="server", copies=len(pairs))
             self.add(new)
 

@@ -18,6 +18,7 @@ from cohort.selection.selector import Reports, State, View
 from cohort.settings import Settings
 from cohort.training.cell import Cell
 from cohort.training.trainers import serial
+from cohort.training.trainers.trainer import Trainer
 from cohort.training.updates import Weights
 
 
@@ -53,7 +54,7 @@ class Task(Cell):
     validation_samples: Samples
     validation: Tensor
     shards: shard_files.Shards
-    trainer: type[serial.Trainer] = serial.SerialTrainer
+    trainer: type[Trainer] = serial.SerialTrainer
 
     @property
     def plain(self) -> bool:

@@ -29,7 +29,7 @@ def parser_name(dataset: str, info: DatasetInfo) -> str:
     return str(info.get("parser") or dataset)
 
 
-def sample_info(info: DatasetInfo) -> dict[str, Any]:
+def sample_settings(info: DatasetInfo) -> dict[str, Any]:
     """The settings of a data set's entry that describe its samples, without those at their
     defaults: a new optional key does not change the digests of prepared data."""
     described = {key: info.get(key, default) for key, default in DEFAULTS.items()}
@@ -38,7 +38,7 @@ def sample_info(info: DatasetInfo) -> dict[str, Any]:
 
 def sample_identity(dataset: str, info: DatasetInfo) -> dict[str, Any]:
     """The settings from which, with its files' checksums, a prepared data set's digest is made."""
-    identity = {"dataset": dataset} | sample_info(info)
+    identity = {"dataset": dataset} | sample_settings(info)
     if not PARSERS[parser_name(dataset, info)].in_digest:
         del identity["parser"]
     return identity

@@ -109,7 +109,7 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str], *, narro
     counts = series.count_runs(pd.concat([select(cells, own) for own in panels.values()]))
     notes = [series.runs_phrase(counts) if counts["planned"] else NO_RUNS]
     if counts["done"] == counts["planned"] and len(measured[0]):
-        notes = [kind.count(measured[0])]
+        notes = [kind.runs_note(measured[0])]
     planned = cells.groupby(list(kind.panels())).ngroups if kind.panels() else 1
     if (empty := planned - len(panels)) > 0:
         remarks = [f"{counted(empty, 'panel')} without runs left out", *remarks]

@@ -70,9 +70,9 @@ class Kind(Item):
 
     def by_metric(self) -> list[Kind]:
         """Split the figure into one per metric, `metric` first, to be drawn side by side."""
-        return [self, *map(self.of_metric, self.also or ())]
+        return [self, *map(self.with_metric, self.also or ())]
 
-    def of_metric(self, metric: str) -> Self:
+    def with_metric(self, metric: str) -> Self:
         """A copy of the figure for a further metric, without `limits`."""
         return replace(self, metric=metric, also=None, limits=None)
 
@@ -145,12 +145,12 @@ class Kind(Item):
         """The legend's handle for a value of the hue in this color."""
         return mpl.lines.Line2D([], [], **self.line(value, style, color))
 
-    def count(self, measured: DataFrame) -> str:
+    def runs_note(self, measured: DataFrame) -> str:
         """Text for the note below the figure: how many runs each mark has once all are done."""
         seeds = measured.groupby(list(self.shown()))["digest"].nunique()
         noun = "run" if getattr(self, "pooled", None) else "seed"
         span = " to ".join(dict.fromkeys([str(seeds.min()), str(seeds.max())]))
-        return f"n = {span} {noun}{'' if seeds.max() == 1 else 's'} per {self.mark}"
+        return f"n = {span} {noun}{'' if seeds.max() == 1 else 's'} per {self.mark_noun}"
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         """Texts for the note that explain the measured rows (diverged or unfinished runs, ...)."""
@@ -158,7 +158,7 @@ class Kind(Item):
         return [text for status, text in self.status_notes.items() if status in statuses]
 
     @property
-    def mark(self) -> str:
+    def mark_noun(self) -> str:
         """The noun for what shows one mean, for the note: `curve`, `bar`, `point`, ..."""
         raise NotImplementedError
 
@@ -182,8 +182,8 @@ class Averaging(Kind):
     )
     reference_label: str = parameter("", help="what the legend calls that line")
 
-    def of_metric(self, metric: str) -> Self:
-        return replace(super().of_metric(metric), reference=None)
+    def with_metric(self, metric: str) -> Self:
+        return replace(super().with_metric(metric), reference=None)
 
     def ignores(self, label: str) -> bool:
         return label in (self.pooled or ())

@@ -24,8 +24,8 @@ from typing import IO, Any
 
 from cohort.core.files import is_locked, lock, try_lock
 from cohort.training.job import machine
-from cohort.training.trainers.serial import Trained
 from cohort.training.trainers.stacked import Part, Stacks
+from cohort.training.trainers.trainer import Trained
 
 HOST = "host"
 LAST_SECONDS = 60.0  # from the end of a host's own cell, as others may be a few rounds behind

@@ -35,11 +35,12 @@ from cohort.training.job.stacking import GivenUp, Member, Stopped
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task, load_task
 from cohort.training.trainers import native, serial, stacked
+from cohort.training.trainers.trainer import Trainer
 
 rich = lazy("rich.progress")  # only needed in a terminal
 Watch = Callable[[RunState], None]
 Slot = contextlib.AbstractContextManager[torch.device]
-_TRAINERS: tuple[type[serial.Trainer], ...]
+_TRAINERS: tuple[type[Trainer], ...]
 _TRAINERS = serial.SerialTrainer, native.NativeTrainer, stacked.StackedTrainer
 TRAINERS = {trainer.name: trainer for trainer in _TRAINERS}
 # settings in which the cells of a stack agree, besides their data set
@@ -157,7 +158,7 @@ def meeting_folder(cell: Cell, record: str | Path, device: torch.device, wish: s
     return Path(tempfile.gettempdir(), f"cohort-stacks-{os.getuid()}", key)
 
 
-def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[type[serial.Trainer], str]:
+def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[type[Trainer], str]:
     """The trainer to use, and why not another: the wished one and "", or the serial one and why the
     other cannot train. `auto` wishes for the stacked one on a GPU and the native one on a CPU."""
     if wish == "auto":

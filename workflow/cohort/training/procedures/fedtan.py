@@ -23,6 +23,7 @@ from cohort.training.procedures.procedure import Federated
 from cohort.training.task import RunState, Task
 from cohort.training.trainers import serial
 from cohort.training.trainers.serial import AfterStep, LocalOptimizer
+from cohort.training.trainers.trainer import Trained
 from cohort.training.updates import LocalWork, Updates, Weights, Works, size_in_bytes
 
 
@@ -59,7 +60,7 @@ class FirstStepTogether(serial.SerialTrainer):
         super().prepare()
         self.first: dict[int, tuple[Weights, Tensor]] = {}
 
-    def _train(self, works: Works, anchor: Weights, cursor: Cursor) -> serial.Trained:
+    def _train(self, works: Works, anchor: Weights, cursor: Cursor) -> Trained:
         self.first = self._first_steps(works)
         return super()._train(works, anchor, cursor)
 

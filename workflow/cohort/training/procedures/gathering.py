@@ -16,7 +16,7 @@ from cohort.training.contract import read_only, require
 from cohort.training.evaluation import Evaluation, evaluate, mean_softmax, softmax_of
 from cohort.training.ledger import Ledger
 from cohort.training.task import Task
-from cohort.training.trainers.serial import Trainer
+from cohort.training.trainers.trainer import Trainer
 from cohort.training.updates import LocalWork, Updates, Weights, local_steps
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from cohort.native import network
 from cohort.training.objectives import native_coefficients
 from cohort.training.task import Task
-from cohort.training.trainers.serial import Trainer
+from cohort.training.trainers.trainer import Trainer
 from cohort.training.updates import LocalWork, Weights, local_steps
 
 SECONDS = 0.3  # about how long the code runs until Python can handle a signal

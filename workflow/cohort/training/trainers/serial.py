@@ -1,12 +1,9 @@
-"""The base of all trainers: local work in, stacked updates out. Which samples make which step is
-decided by the local work itself, so trainers do the same steps and differ in rounding only. And the
-serial trainer, the reference for all others: plain PyTorch, one client after another."""
+"""The serial trainer, the reference for all others: plain PyTorch, one client after another."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -16,112 +13,17 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
-from cohort.core.randomness import generator, torch_seed
-from cohort.data.augmentations import AUGMENTATIONS
-from cohort.data.samples import Samples
+from cohort.core.randomness import torch_seed
 from cohort.records.history import PROFILE
 from cohort.settings import Settings
-from cohort.training import contract, evaluation, ledger, objectives
+from cohort.training import contract, ledger, objectives
+from cohort.training.trainers.trainer import Trainer
 from cohort.training.updates import LocalWork, Updates, Weights, Works, local_steps
 
 if TYPE_CHECKING:
-    from cohort.training.task import Task
+    pass
 
 Parameters = Iterable[nn.Parameter]
-Trained = tuple[Weights, Tensor, list[int]]
-"""The stacked models of some clients after their work, mean losses and numbers of steps."""
-
-
-class Trainer:
-    """Does the local work of a task's clients."""
-
-    name: ClassVar[str]
-
-    def __init__(self, task: Task):
-        self.model, self.settings = task.model, task.settings
-        self.objective, self.samples = task.objective, task.train_samples
-        self.shards = task.shards.indices
-        self.augmentation = AUGMENTATIONS[self.settings.augmentation]()
-        self.prepare()
-
-    def prepare(self) -> None:
-        """Set up what the trainer needs besides its network, settings and data."""
-
-    @classmethod
-    def refusal(cls, task: Task) -> str:
-        """The reason why this trainer cannot do the local work of a task; empty if it can."""
-        return ""
-
-    def lr(self, round: int) -> float:
-        """The clients' learning rate in a round."""
-        return self.settings.lr * self.settings.lr_decay ** (round - 1)
-
-    def full_work(self, weights: Weights, clients: Sequence[int] | np.ndarray, round: int) -> Works:
-        """The work of clients that start from the same weights and do all of J on all samples."""
-        work = partial(LocalWork, round=round, weights=weights, lr=self.lr(round))
-        return [work(client=int(client), samples=self.shards[client]) for client in clients]
-
-    def train(self, works: Works, anchor: Weights, cursor: ledger.Cursor | None = None) -> Updates:
-        """Do the work of each client; the order does not matter. `anchor` are the global weights,
-        to which a proximal term pulls. A client without samples takes no step, and its loss is NaN.
-        `cursor` says which clients were done before the run was interrupted."""
-        weights, losses, steps = self._train(works, anchor, cursor or ledger.Cursor())
-        sizes = [len(work.samples) for work in works]
-        return Updates(
-            weights,
-            torch.tensor(sizes, dtype=torch.float64, device=self.samples.labels.device),
-            torch.tensor(steps),
-            losses,
-            clients=tuple(work.client for work in works),
-            total=len(self.shards),
-            samples=sum(map(len, self.shards)),
-            lr=works[0].lr if works else self.settings.lr,
-            momentum=self.settings.momentum,
-        )
-
-    def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
-        """The mean loss of each client's model on the samples with these indices."""
-        models = map(updates.client_weights, range(len(updates.sizes)))
-        given = ((self.model, weights, samples, indices) for weights in models)
-        plain = self.name == "serial"
-        return np.array([evaluation.evaluate(*model, plain=plain).loss for model in given])
-
-    def _train(self, works: Works, anchor: Weights, cursor: ledger.Cursor) -> Trained:
-        """Train one client after another, from the first that is not done."""
-        stacked, losses, steps = self.empty_rows(len(works)), list[Tensor](), list[int]()
-        if done := cursor.next_call():
-            losses, steps = list(done["losses"]), done["steps"].tolist()
-            for name, rows in stacked.items():
-                rows[: len(steps)] = done[f"weights/{name}"]
-
-        def results() -> Weights:
-            count = len(steps)  # a signal may have come before the step count of the last client
-            done = {f"weights/{name}": rows[:count] for name, rows in stacked.items()}
-            return done | {"losses": torch.stack(losses[:count]), "steps": torch.tensor(steps)}
-
-        for row, work in enumerate(works[len(steps) :], start=len(steps)):
-            own = self.train_client(work, anchor, stacked, row)
-            losses.append(own.mean())
-            steps.append(len(own))
-            cursor.client_done(results)
-        return stacked, torch.stack(losses), steps
-
-    def empty_rows(self, count: int) -> Weights:
-        """Uninitialized weights of so many clients, one row each."""
-        raise NotImplementedError
-
-    def train_client(self, work: LocalWork, anchor: Weights, stacked: Weights, row: int) -> Tensor:
-        """Do one client's work: return the loss of each step, and write its weights to a row."""
-        raise NotImplementedError
-
-    def augmentation_draws(self, size: int, client: int, round: int) -> np.ndarray:
-        """The random numbers that augment each of a client's samples in each epoch of a round."""
-        steps, per_epoch = local_steps(size, self.settings)
-        shape = (-(-steps // per_epoch), size, self.augmentation.numbers)
-        if not self.augmentation.numbers:
-            return np.empty(shape)
-        rng = generator(self.settings.seed, "augmentation", round=round, client=client)
-        return rng.random(shape)
 
 
 class PlainSGD:

@@ -23,7 +23,7 @@ from cohort.training.contract import check_gradients, losses_of
 from cohort.training.evaluation import evaluation_batches
 from cohort.training.ledger import Cursor, strip_prefix
 from cohort.training.objectives import Objective, output_bias
-from cohort.training.trainers.serial import Trained, Trainer
+from cohort.training.trainers.trainer import Trained, Trainer
 from cohort.training.updates import LocalWork, Updates, Weights, local_steps, stack
 
 if TYPE_CHECKING:

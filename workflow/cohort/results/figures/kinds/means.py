@@ -58,7 +58,7 @@ class Curves(Averaging):
     """
 
     name: ClassVar[str] = "curves"
-    mark = "curve"
+    mark_noun = "curve"
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_STEP], help="what is drawn")
     also: list[str] | None = further([*BY_ROUND, *BY_STEP])
@@ -212,7 +212,7 @@ class CostCurves(Averaging):
     does; diverged and unfinished ones keep their last value."""
 
     name: ClassVar[str] = "cost_curves"
-    mark = "curve"
+    mark_noun = "curve"
     status_notes: ClassVar[Mapping[str, str]] = {
         "diverged": "a diverged run keeps its last value",
         "unfinished": "unfinished runs keep theirs so far",
@@ -340,9 +340,9 @@ class Bars(ValuePerRun):
         """Whether bars stand for clients or classes."""
         return self.x in PROFILES
 
-    def of_metric(self, metric: str) -> Self:
+    def with_metric(self, metric: str) -> Self:
         x = METRICS[metric].by if self.is_profile else self.x
-        return replace(super().of_metric(metric), x=x)
+        return replace(super().with_metric(metric), x=x)
 
     def shown(self) -> tuple[str, ...]:
         return self.facets() if self.is_profile else super().shown()
@@ -443,7 +443,7 @@ class Bars(ValuePerRun):
         return "band: ± 1 SD" if self.is_profile else "whisker: ± 1 SD"
 
     @property
-    def mark(self) -> str:
+    def mark_noun(self) -> str:
         return "profile" if self.is_profile else "bar"
 
 
@@ -456,7 +456,7 @@ class Lines(ValuePerRun):
     """
 
     name: ClassVar[str] = "lines"
-    mark = "point"
+    mark_noun = "point"
 
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
     log: bool = parameter(False, help="whether the y axis is logarithmic")

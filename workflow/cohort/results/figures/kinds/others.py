@@ -115,7 +115,7 @@ class Interval(kind.Kind):
     def y_title(self) -> str:
         return ""
 
-    def count(self, measured: DataFrame) -> str:
+    def runs_note(self, measured: DataFrame) -> str:
         return counted(measured["digest"].nunique(), "run")
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
@@ -133,7 +133,7 @@ class Scatter(kind.Kind):
     """
 
     name: ClassVar[str] = "scatter"
-    mark = "color"
+    mark_noun = "color"
 
     metric: str = parameter(enum=BY_CLIENT, help="the metric on the y axis")
     x: str = parameter(enum=BY_CLIENT, help="the metric on the x axis")
@@ -185,7 +185,7 @@ class Shards(kind.Kind):
     """
 
     name: ClassVar[str] = "shards"
-    mark = "panel"
+    mark_noun = "panel"
     has_legend = False
     height: ClassVar[tuple[float, float]] = (0.8, 2.7)
 

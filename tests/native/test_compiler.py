@@ -12,9 +12,9 @@ from torch import nn
 
 from cohort.core import files
 from cohort.core.files import write_text
-from cohort.native import kernel
+from cohort.native import compiler
+from cohort.native.compiler import compile_function
 from cohort.native.emitter import Emitter, host
-from cohort.native.kernel import compile_function
 from cohort.native.layers import layers_of
 
 TARGET = host("double")
@@ -30,13 +30,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def times(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Record each compilation: the list grows by one entry per call of LLVM."""
     done: list[str] = []
-    original = kernel._compile
+    original = compiler._compile
 
     def compile(*arguments: object) -> bytes:
         done.append("compiled")
         return original(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(kernel, "_compile", compile)
+    monkeypatch.setattr(compiler, "_compile", compile)
     yield done
 
 
@@ -64,15 +64,15 @@ def test_other_code_of_the_generator_is_compiled_anew(
     """A newer release asks for code by the same request, and must not get that of an older one."""
     monkeypatch.setattr(files, "__file__", str(tmp_path / "core" / "files.py"))
     layers = layers_of(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)), (1, 2, 2))
-    request = kernel.CodeRequest(layers, (1, 2, 2), 1, TARGET, "double", None)
+    request = compiler.CodeRequest(layers, (1, 2, 2), 1, TARGET, "double", None)
     sources = [tmp_path / name for name in ("native/program.py", "data/augmentations.py")]
     for file in sources:
         write_text(file, "older")
     for _ in range(2):
-        kernel._compiled.__wrapped__(request)
+        compiler._compiled.__wrapped__(request)
     for number, file in enumerate(sources, start=2):
         write_text(file, "newer")
-        kernel._compiled.__wrapped__(request)
+        compiler._compiled.__wrapped__(request)
         assert len(times) == number
 
 
@@ -93,7 +93,7 @@ def test_a_folder_that_cannot_be_written(times: list[str], folder: Path):
 
 
 def test_the_oldest_entries_go(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(kernel, "CACHED", 2)
+    monkeypatch.setattr(compiler, "CACHED", 2)
     for number in range(4):
         call(number)
         for age, file in enumerate(
@@ -105,7 +105,7 @@ def test_the_oldest_entries_go(folder: Path, monkeypatch: pytest.MonkeyPatch):
 
 HOLES = """
 import mmap
-from cohort.native.kernel import compile_function
+from cohort.native.compiler import compile_function
 from cohort.native.emitter import Emitter
 from cohort.native.emitter import host
 
