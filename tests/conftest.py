@@ -22,6 +22,10 @@ user_files.folder = lambda: of_config() if Path.cwd() != ROOT else ROOT / "tests
 if not Path("/dev/nvidiactl").exists():
     os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is imported: kernels run without a GPU
 
+os.environ["SLURM_CONF"] = (
+    os.devnull
+)  # a cluster of this machine is not asked: commands fail at once
+
 from benchmarks.project import PARTS  # noqa: E402 (imports the components)
 
 settings.register_profile("cohort", deadline=None)  # machines are busy at times

@@ -82,7 +82,7 @@ def test_a_step_is_that_of_the_serial_trainer_in_float64(name: str):
 
 def test_a_client_does_not_depend_on_the_others():
     """To the bit, alone and in a stack of five."""
-    task = task_with(network("lenet5"), J="J2e")
+    task = task_with(network("residual"), J="J2e")
     weights, names = task.initial_weights(), dict(task.model.named_parameters())
     all_updates = train(trainer_with_kernels(task), weights, range(len(SIZES)))
     alone = train(trainer_with_kernels(task), weights, [2])

@@ -42,6 +42,7 @@ def slurm() -> Iterator[None]:
         )
     if os.geteuid() != 0:
         pytest.skip("only root can start a SLURM")
+    del os.environ["SLURM_CONF"]  # of an empty file, by which no other test asks a cluster
     with _users() as users:
         started = (
             None
