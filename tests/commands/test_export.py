@@ -46,6 +46,7 @@ def test_a_part_keeps_the_whole(plan: Plan, output_of: Callable[..., str], optio
     )
 
 
+@pytest.mark.slow
 def test_runs_of_more_seeds_stay(plan: Plan, output_of: Callable[..., str]):
     """README recommends `--seeds 5`. Shards and checkpoints of those seeds stay too, and what only a
     study that is not listed names."""

@@ -30,6 +30,9 @@ def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(convolution, "float32_precision", lambda shape: "ieee")
 
 
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("lenet5", "depthwise")]
+
+
 def network(name: str) -> nn.Module:
     torch.manual_seed(1)
     if name in MODELS:
@@ -67,7 +70,7 @@ def trainer_with_kernels(task: Task) -> StackedTrainer:
     return trainer
 
 
-@pytest.mark.parametrize("name", ["lenet5", "small-mlp", "residual", "normalized", "depthwise"])
+@pytest.mark.parametrize("name", ["small-mlp", "residual", "normalized", *SLOW])
 def test_a_step_is_that_of_the_serial_trainer_in_float64(name: str):
     task, exact = task_with(network(name)), task_with(network(name).double())
     weights = exact.initial_weights()
@@ -80,6 +83,7 @@ def test_a_step_is_that_of_the_serial_trainer_in_float64(name: str):
     torch.testing.assert_close(updates.losses.double(), expected.losses, **close)
 
 
+@pytest.mark.slow
 def test_a_client_does_not_depend_on_the_others():
     """To the bit, alone and in a stack of five."""
     task = task_with(network("residual"), J="J2e")
@@ -98,6 +102,7 @@ def test_layers_are_fused_and_others_stay():
     assert all("forward" not in vars(layer) for layer in layers.with_kernels(other))
 
 
+@pytest.mark.slow
 def test_bfloat16_rounds_as_much_as_it_should(monkeypatch: pytest.MonkeyPatch):
     """A gradient of 8 binary digits differs by between 1e-4 and a tenth."""
     create_dot = InterpreterBuilder.create_dot

@@ -13,6 +13,7 @@ SECRET = "wJalrXUtnFEMI-K7MDENG-bPxRfiCY"
 URL = f"https://reader:{SECRET}@mirror.example.org/sets"
 
 
+@pytest.mark.slow
 def test_a_secret_of_the_environment_stays_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Also of a job that fails, whose log has the traceback."""
     fresh = tiny_project(tmp_path / "project")

@@ -20,6 +20,8 @@ from tests.workflow.commands import cohort, files
 from tests.workflow.conftest import Project, copy_of, made_once
 from tests.workflow.test_docs import blocks, write
 
+pytestmark = pytest.mark.slow
+
 STUDY = {"title": "Mine", "experiments": {"two": {"extends": "tiny.two", "strategy": ["+turns"]}}}
 TURNS, FEDAVG = "/turns/seed", "/fedavg/seed0"
 RUNS = 3  # two of the stranger's selector, and FedAvg's with seed 0 once more

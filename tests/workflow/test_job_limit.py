@@ -7,6 +7,7 @@ import pytest
 from tests.workflow.conftest import Project
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "kept"), [((), False), (("--max-jobs-per-timespan", "5/1s"), True)]
 )

@@ -165,6 +165,7 @@ def test_records_of_an_edited_strategy_are_named_and_trained_again(mine: Project
     assert ANOTHER not in cohort(mine, "status", study).stdout
 
 
+@pytest.mark.slow
 def test_a_run_that_an_edit_interrupted_is_named(mine: Project):
     """A checkpoint, and the record of a run whose two sessions had different files."""
     write(mine, "studies/try_turns_tiny_one.yaml", TRIED)
