@@ -145,7 +145,9 @@ def test_preempted_and_submitted_again(lab: Lab):
     only_on_request(lab)
     lab.profile("canceled", **{"slurm-no-requeue": True})
     preempted(lab)
-    assert [(job.state, job.restarts) for job in lab.jobs()] == [("FAILED", 0), ("COMPLETED", 0)]
+    *canceled, last = [(job.state, job.restarts) for job in lab.jobs()]
+    assert last == ("COMPLETED", 0)
+    assert set(canceled) == {("FAILED", 0)}  # twice if it begins again before the urgent job does
 
 
 def test_scancel_and_a_node_that_goes_down_and_comes_back(lab: Lab):
