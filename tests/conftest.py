@@ -22,9 +22,8 @@ user_files.folder = lambda: of_config() if Path.cwd() != ROOT else ROOT / "tests
 if not Path("/dev/nvidiactl").exists():
     os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is imported: kernels run without a GPU
 
-os.environ["SLURM_CONF"] = (
-    os.devnull
-)  # a cluster of this machine is not asked: commands fail at once
+# Without an answer from a cluster of this machine: SLURM's commands fail at once.
+os.environ["SLURM_CONF"] = os.devnull
 
 from benchmarks.project import PARTS  # noqa: E402 (imports the components)
 

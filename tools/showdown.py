@@ -45,7 +45,7 @@ def _accuracies(standing: Standing) -> list[str]:
     ]
 
 
-def accuracies_by_setting(plan: Plan, name: str, standings: Standings) -> str:
+def means_by_setting(plan: Plan, name: str, standings: Standings) -> str:
     """A Markdown table of the mean accuracy of each selector, in a leaderboard's order, in each
     setting of its experiment."""
     study, spec = plan.study(STUDY), plan.study(STUDY).tables[name]
@@ -83,10 +83,9 @@ def update(text: str) -> str:
             if spec["experiment"] == "availability":
                 absence[name.replace("_", " ")] = standings
             elif all(result.finished in (0, result.planned) for result in board.results):
-                accuracies = accuracies_by_setting(plan, name, standings)
                 parts += [f"**{spec['title']}**", leaderboard(plan, board, standings)]
-                parts += ["Mean accuracy % by setting:", accuracies]
-        parts += ["**Who can be chosen**", side_by_side(plan, absence)]
+                parts += ["Mean accuracy % by setting:", means_by_setting(plan, name, standings)]
+        parts += ["**Where clients are absent**", side_by_side(plan, absence)]
     findings = (f"{number}. {it['text']}" for number, it in enumerate(study.findings, start=1))
     text = put_section(text, "findings", "\n".join(findings), COMMAND)
     return put_section(text, "leaderboards", "\n\n".join(parts), COMMAND)

@@ -161,8 +161,11 @@ def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
         "restored": sum(status.restored for status in cells),
         "unfinished": [
             {"digest": status.cell.digest, "path": status.cell.path, "state": status.state}
-            | {"round": status.round, "rounds": status.cell.settings.rounds}
-            | {"reason": status.reason}
+            | {
+                "round": status.round,
+                "rounds": status.cell.settings.rounds,
+                "reason": status.reason,
+            }
             for status in cells
             if not status.is_finished
         ],

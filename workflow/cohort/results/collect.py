@@ -151,7 +151,7 @@ def differences_from(record: Record, cell: Cell) -> Iterator[str]:
     yield from _differences(stated, cell.plain_settings())
     science = record.header["science"]
     for key in science | cell.science:
-        old, new = science.get(key, 1), cell.science.get(key, 1)  # one that is not there is 1
+        old, new = science.get(key, 1), cell.science.get(key, 1)  # a missing version is 1
         if old != new:
             yield f"science version {old} of {key}, the cell {new}"
 
