@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,7 +20,6 @@ else:
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Model(Component):
     """A network that can be built for any samples whose shape passes `check`.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -83,7 +82,6 @@ class EvaluationContext(Protocol):
         """Results of each local model on the reserved test samples."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Need(Component):
     """Information that a selector requires, how to measure it, and what it costs to send.
 

@@ -1,8 +1,7 @@
 from cohort.core.files import clamp_times
 from cohort.core.paths import plan_file
-from cohort.core.process import leave, log_output
+from cohort.core.process import freeze_objects, leave, log_output
 from cohort.settings import run_options
-from cohort.training.job.machine import freeze_objects
 
 with log_output(snakemake.log[0]):
     clamp_times(snakemake.input)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import cohort
 from cohort.core.errors import UserError, explain_errors, suggest
+from cohort.core.process import freeze_objects
 
 GROUPS = {
     "start": {
@@ -48,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Only its own module is imported, so that `cohort --help` answers at once."""
     try:
         with explain_errors("this folder"):
-            options = parse(sys.argv[1:] if arguments is None else arguments)
+            with freeze_objects():
+                options = parse(sys.argv[1:] if arguments is None else arguments)
             options.run(options)
             sys.stdout.flush()
     except UserError as error:

@@ -14,9 +14,10 @@ from cohort.commands.shared import add_config, load_plan, positive
 from cohort.core import UserError, lazy
 from cohort.core.files import relative_path
 from cohort.core.paths import plan_file, state_folder
+from cohort.core.process import freeze_objects
 from cohort.settings import options_of, write_plan
 from cohort.training.cell import Cell, read_cell
-from cohort.training.job import lease, machine
+from cohort.training.job import lease
 
 if TYPE_CHECKING:
     from cohort import plan as planning
@@ -49,7 +50,7 @@ def run_command(options: argparse.Namespace) -> None:
         run_cell(file, options.until, **options.options)
         return
     check_cell_text(options.cell)
-    with machine.freeze_objects():
+    with freeze_objects():
         plan = load_plan(options)
         cell = require_cell(plan, options.cell)
         write_plan(cell.planned())
@@ -105,7 +106,7 @@ def run_cell(file: Path, until: int | None = None, **options: Any) -> None:
     if Path(cell.path).exists():
         print(f"{cell.path} exists: delete it to train the cell again")
         return
-    with machine.freeze_objects():
+    with freeze_objects():
         train = job.train  # imports PyTorch
     title = f"{cell.digest}, {cell.settings.strategy}, seed {cell.settings.seed}"
     with job.progress_display(cell.settings.rounds, title) as watch:

@@ -176,7 +176,6 @@ def cast_to_type(hint: Any, value: Any) -> Any:
     return cast_to_type(inner[0], value) if value is not None and len(inner) == 1 else value
 
 
-@dataclass(frozen=True, kw_only=True)
 class NameEncoded(Component):
     """A component that a config gives by a name which holds its parameters, `str` of it: its word,
     the required values in order, then options that differ from their defaults (`dir-0.1-minimum1`).

@@ -1,6 +1,7 @@
-"""A process of the pipeline: its log, progress bar and end."""
+"""A process of the pipeline: its log, progress bar, memory and end."""
 
 import contextlib
+import gc
 import os
 import sys
 import traceback
@@ -69,6 +70,18 @@ def tracked(items: Iterable[T], doing: str, total: int | None = None) -> Iterabl
     number if they have no length."""
     is_terminal = sys.stdout.isatty()
     return rich.track(items, doing, total, transient=True) if is_terminal else items
+
+
+@contextlib.contextmanager
+def freeze_objects() -> Iterator[None]:
+    """Suspend garbage collection in this block, then exempt all objects that exist from collection:
+    imports and planning are faster, and so is the exit."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def leave() -> NoReturn:

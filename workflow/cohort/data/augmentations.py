@@ -7,7 +7,6 @@ torchvision's transforms, which apply one set of parameters to a whole batch.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from itertools import permutations
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -36,7 +35,6 @@ class AugmentationParameters(NamedTuple):
     flip: np.ndarray
 
 
-@dataclass(frozen=True, kw_only=True)
 class Augmentation(Component):
     """A random change of images that depends, for each, on its own random numbers only, not on the
     rest of the batch. Planning imports it, and must not import torch: see `cohort.core.lazy`."""

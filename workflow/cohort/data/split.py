@@ -29,7 +29,6 @@ class Split:
     groups: np.ndarray | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Parser(Component):
     """Reads the raw files of the data set of its name, and of those that name it as their `parser`.
     Sources, checksums, sizes and scaling are facts in config/datasets.yaml."""

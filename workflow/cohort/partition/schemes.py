@@ -33,7 +33,6 @@ class Pool:
         return self.groups
 
 
-@dataclass(frozen=True, kw_only=True)
 class Scheme(NameEncoded):
     """A rule that deals samples to clients."""
 

@@ -82,7 +82,6 @@ class Measure:
         return match_values(values, cells, self.labels, labels, at=at)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Item(Component):
     """Base of the kinds of figures and tables that show runs."""
 

@@ -40,7 +40,6 @@ class View:
     reports: Reports = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Selector(components.Component):
     """Chooses the cohort of each round.
 

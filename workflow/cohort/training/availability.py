@@ -14,7 +14,6 @@ from cohort.records.history import History
 from cohort.settings import Settings
 
 
-@dataclass(frozen=True, kw_only=True)
 class Availability(NameEncoded):
     """Says which clients can be chosen; in this base class everybody. It keeps no state: whether a
     client is there follows from seed, client, round and hour, so every strategy meets the same."""

@@ -186,7 +186,7 @@ def _checked_clients(answer: Any, candidates: Clients, method: str, repeated: bo
     numbers, counts = np.unique(clients, return_counts=True)
     if (counts > 1).any() and not repeated:
         raise WrongAnswer(f"{returned}, in which client {numbers[counts > 1][0]} is twice")
-    if strangers := np.setdiff1d(numbers, candidates).tolist():
+    if strangers := numbers[~np.isin(numbers, candidates)].tolist():
         raise WrongAnswer(f"{returned}, but client {strangers[0]} is not a candidate")
     return clients
 

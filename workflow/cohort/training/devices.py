@@ -17,7 +17,6 @@ class Speeds:
     bytes: np.ndarray
 
 
-@dataclass(frozen=True, kw_only=True)
 class Devices(NameEncoded):
     """The devices on which clients train. This base class simulates no time."""
 

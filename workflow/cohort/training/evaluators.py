@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -32,7 +31,6 @@ else:
     torch = lazy("torch")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Evaluator(Component):
     """Evaluates a run in the rounds of a plan and records the `metrics` that it declares."""
 

@@ -26,7 +26,6 @@ class Coefficients(NamedTuple):
     mu: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
 class Objective(Component):
     """The local loss of a client: the mean loss of a batch's samples, plus a proximal term if
     `is_proximal`. Its methods handle one client, in tensor operations without control flow on

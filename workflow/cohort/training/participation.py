@@ -11,7 +11,6 @@ from cohort.core.components import Catalog, NameEncoded, parameter, parser_of
 from cohort.core.metric import Metric
 
 
-@dataclass(frozen=True, kw_only=True)
 class Participation(NameEncoded):
     """A model of faults: which clients of a cohort respond, and how much of the local work J they
     complete; in this base class all clients, and all of it. Dropouts and stragglers are drawn from

@@ -15,7 +15,6 @@ else:
     lr_scheduler = lazy("torch.optim.lr_scheduler")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Schedule(NameEncoded):
     """Changes the learning rate after every epoch, or after every batch if `by_batch`. Its state
     follows from its past calls, so that a resumed run can repeat them."""

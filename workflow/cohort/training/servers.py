@@ -26,7 +26,6 @@ class Merged(NamedTuple):
     measured: dict[str, float]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ServerRule(Component):
     """Merges the updates of a cohort into new global weights. A rule receives the trainable weights
     only: statistics of normalization layers are always averaged, because a rule that extrapolates

@@ -342,7 +342,6 @@ class Gain(base.ClaimAlong):
         return " minus ".join(self.value_name(point, names) for point in comparison.points[:2])
 
 
-@dataclass(frozen=True, kw_only=True)
 class Average(Gain):
     """On average over all combinations of the other labels, the first of each pair of values
     exceeds the second by a margin. Wilcoxon's signed-rank test counts these settings, each by its

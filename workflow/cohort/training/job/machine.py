@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
 import itertools
 import os
 import platform
@@ -131,15 +130,3 @@ def set_up(precision: str, device: torch.device) -> None:
     torch.set_autocast_dtype(device.type, torch.bfloat16)
     # the cache would keep weights from before the first step
     torch.set_autocast_cache_enabled(False)
-
-
-@contextlib.contextmanager
-def freeze_objects() -> Iterator[None]:
-    """Suspend garbage collection in this block, then exempt all objects that exist from collection:
-    planning a study or importing PyTorch is faster, and so is the exit."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()

@@ -37,7 +37,6 @@ PLAIN |= {"availability": availability.Always()}
 """The only parts allowed for procedures that select clients and merge their work themselves."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Procedure(NameEncoded):
     """The course of a run, and the settings that it takes."""
 
