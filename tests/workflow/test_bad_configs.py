@@ -18,6 +18,7 @@ STUDY, STRATEGIES = "config/studies/tiny.yaml", "config/strategies.yaml"
 FIGURE = ("columns: partition", "columns: partitions", "fig1 names 'partitions', which is not")
 BROKEN = ("title: Tiny", "title: [Tiny", "tiny.yaml, line")
 LR = "lr: 0.05"
+SLOW = "participation: deadline-0.1\n  client_devices: lognormal-0.1"
 IN_THE_STUDY = [
     *(FIGURE, BROKEN),
     ("clients: 10", "clients: '10'", "settings.clients: '10' is not of type 'integer'"),
@@ -28,6 +29,7 @@ IN_THE_STUDY = [
     (LR, f"{LR}\n  participation: overselect-1", "factor is 1, but must be above 1"),
     (LR, f"{LR}\n  participation: deadline-0", "seconds is 0, but must be above 0"),
     (LR, f"{LR}\n  participation: deadline-9", "by simulated time: set client_devices"),
+    (LR, f"{LR}\n  {SLOW}", "'deadline-0.1': nobody can meet it: the fastest takes at least"),
     (LR, f"{LR}\n  availability: markof-4-4", "'markof-4-4' is not known; did you mean 'ma"),
     (LR, f"{LR}\n  availability: diurnal-1.5", "share is 1.5, but must be below 1"),
     (LR, f"{LR}\n  availability: markov-1-4", "up is 1, but must be at least 2"),

@@ -12,6 +12,7 @@ from cohort import settings as cell_settings
 from cohort.core import UserError, errors_at, paths, suggest
 from cohort.core.components import Component, canonical, cast_to_type
 from cohort.core.errors import refusals_as_errors
+from cohort.core.randomness import generator
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.parsers import DEFAULTS as DATA_DEFAULTS
 from cohort.data.parsers import PARSERS, DatasetInfo, parser_name, sample_identity, sample_settings
@@ -20,7 +21,8 @@ from cohort.models import MODELS
 from cohort.needs import needs_of
 from cohort.partition import Scheme, parse_partition
 from cohort.plan.matrix import Scale, Values, scaled_values
-from cohort.settings import DEFAULTS, SHARD_KEYS, PlannedFile, Settings
+from cohort.selection.selector import Allocating, Probing
+from cohort.settings import DEFAULTS, SHARD_KEYS, PlannedFile, Settings, local_work
 from cohort.training.cell import PARTS, Cell
 from cohort.training.evaluators import EVALUATORS
 
@@ -201,6 +203,12 @@ def check_procedure(cell: Cell, info: DatasetInfo) -> None:
         raise UserError(f"client_devices is '{devices}', but {why}")
     if cell.participation.goes_by_time and devices == DEFAULTS["client_devices"]:
         raise UserError(f"'{settings.participation}' goes by simulated time: set client_devices")
+    speeds = cell.client_devices.speeds(settings.clients, generator(settings.seed, "devices"))
+    if speeds and not isinstance(cell.selector, Allocating | Probing):
+        with refusals_as_errors(f"participation '{settings.participation}': "):
+            # without the time of transfers, which a run knows
+            least = local_work(settings.J)[0] * settings.batch / speeds.samples
+            cell.participation.check(least)
     with refusals_as_errors(f"availability '{settings.availability}' "):
         cell.availability.check(settings.clients)
     with refusals_as_errors(f"procedure '{settings.procedure}' "):

@@ -127,7 +127,7 @@ class Deadline(Participation):
 
     def check(self, seconds: np.ndarray) -> None:
         if self.seconds < (least := seconds.min()):
-            raise ValueError(f"nobody can meet it: the fastest client takes {least:.3g} seconds")
+            raise ValueError(f"nobody can meet it: the fastest takes at least {least:.3g} seconds")
 
     def in_time(self, seconds: np.ndarray, cohort: int) -> np.ndarray:
         return seconds <= max(self.seconds, seconds.min())
