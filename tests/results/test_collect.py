@@ -95,7 +95,8 @@ def test_what_records_say_about_themselves_is_written_beside_the_metrics(tmp_pat
     """Their settings with the defaults of younger ones, so that the same cells of two ages agree."""
     made = record(np.array([[3, 0], [1, 1]]))
     theirs = {"release": "theirs", "commit": ""}
-    made.header["restored"] = [theirs, {"release": "ours", "restored": [theirs]}]
+    again = {"release": "theirs", "restored": [theirs]}
+    made.header["restored"] = [again, {"release": "ours", "restored": [again]}]
     made.history.add_cost(1, seconds=2.5, bytes_up=1000.0)
     made.history.add_cost(2, seconds=1.5, bytes_up=500.0)
     made.header["settings"]["rounds"] = 2

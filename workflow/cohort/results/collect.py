@@ -131,9 +131,11 @@ def attributes_of(record: Record) -> dict[str, Any]:
 
 
 def _origin(source: Mapping[str, Any]) -> str:
-    """The name of a release, with those that it had the run from: `ours (there from theirs)`."""
-    further = " and ".join(map(_origin, source.get("restored", ())))
-    return f"{source['release']} (there from {further})" if further else source["release"]
+    """The name of a release, with those that it had the run from: `ours (there from theirs)`. One
+    that was written again, over itself, had it from none."""
+    name, sources = source["release"], map(_origin, source.get("restored", ()))
+    further = " and ".join(other for other in sources if other != name)
+    return f"{name} (there from {further})" if further else name
 
 
 def settings_with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
