@@ -218,8 +218,8 @@ def _share(printed: Mapping[str, Sequence[Printed]]) -> str:
     total, agree, differ, open_ = _counts(every)
     return (
         f"Only a part has been run so far: of {total} printed numbers that can be compared, "
-        f"{agree} agree with ours, {differ} differ, and for {open_} the interval over our seeds is "
-        f"too wide to decide."
+        f"{agree} agree with ours, {differ} differ, and for {open_} the runs spread too "
+        f"much to tell."
     )
 
 
