@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
@@ -151,16 +152,13 @@ class Lab(Project):
 
     def training(self) -> dict[int, Path]:
         """For each process that trains, where its cell keeps its state."""
-        opened = {
-            process: [file.resolve() for file in Path(f"/proc/{process}/fd").glob("*")]
-            for process in self.processes()
-        }
-        return {
-            process: file.parent
-            for process, files in opened.items()
-            for file in files
-            if file.name == "lease"
-        }
+        folders: dict[int, Path] = {}
+        for process in self.processes():
+            for file in Path(f"/proc/{process}/fd").glob("*"):
+                with contextlib.suppress(OSError):  # closed meanwhile
+                    if (opened := file.readlink()).name == "lease":
+                        folders[process] = opened.parent
+        return folders
 
     def checkpoints(self) -> list[Path]:
         """The checkpoints of cells that are not done."""
