@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
+from statistics import median
 from typing import ClassVar
 
 import numpy as np
@@ -53,7 +54,7 @@ class Rounds(ABC):
             weights = {name: values.contiguous() for name, values in model.state_dict().items()}
             model.load_state_dict(safetensors.torch.load(safetensors.torch.save(weights)))
             seconds.append(time.perf_counter() - started)
-        return sorted(seconds)[1]  # the median
+        return median(seconds)
 
     def charge_transfers(self, number: int, ledger: Ledger) -> None:
         """Charge the time of transfers of the model in a row; to several clients at once is one."""
