@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from cohort.core.files import write_text
-from cohort.plan import Plan
 from cohort.results.collect import EMPTY, Result
 from cohort.results.names import METRICS
 from cohort.settings import is_evaluated, resolve_last
@@ -30,7 +29,9 @@ DIVERGED, MISSING = 60, 200  # one run in so many
 def page(study: str) -> str:
     """The tables and the verdicts of a study, from invented runs, in Markdown."""
     plan = plan_all(study)
-    metrics = sorted(set(METRICS) & _words(plan, study))
+    specs = [plan.study(study).tables, plan.study(study).claims]
+    words = set(json.dumps(specs, default=vars).replace('"', " ").split())
+    metrics = sorted(set(METRICS) & words)
 
     def result_of(digest: str) -> Result:
         cell = plan.cells[digest]
@@ -39,12 +40,6 @@ def page(study: str) -> str:
     with work_folder():
         collect_results(plan, study, result_of)
         return "\n\n".join(markdown_tables(plan, study).values()) + "\n"
-
-
-def _words(plan: Plan, study: str) -> set[str]:
-    """All words in the specs of a study's tables and claims."""
-    specs = [plan.study(study).tables, plan.study(study).claims]
-    return set(json.dumps(specs, default=vars).replace('"', " ").split())
 
 
 def invented_result(cell: Cell, classes: int, metrics: list[str]) -> Result:

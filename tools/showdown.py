@@ -15,10 +15,7 @@ STUDY, STRATEGY = "showdown", "strategy"
 PAGE = ROOT / "docs" / "showdown.md"
 COSTS = {"simulated_seconds": (1, 1), "bytes_down": (1e-3, 0), "selection_gini": (1, 2)}
 """The unit and the digits in which the page has the mean of each."""
-TITLES = (
-    *("rank", "mean rank", "selector", "accuracy %", "minus random", "ahead of random %"),
-    *("s/round", "kB/round", "Gini"),
-)
+TITLES = "rank|mean rank|selector|accuracy %|minus random|ahead of random %|s/round|kB/round|Gini"
 
 
 def leaderboard(plan: Plan, board: Comparison, standings: Standings) -> str:
@@ -31,7 +28,7 @@ def leaderboard(plan: Plan, board: Comparison, standings: Standings) -> str:
         rank = NOTHING if standings.no_ranking else rank_text(standing)
         title = plan.strategies[name]["title"]
         rows.append([rank, f"{standing.mean_rank:.1f}", title, *_accuracies(standing), *costs])
-    return "\n\n".join(filter(None, [table(TITLES, rows), standings.no_ranking]))
+    return "\n\n".join(filter(None, [table(TITLES.split("|"), rows), standings.no_ranking]))
 
 
 def _accuracies(standing: Standing) -> list[str]:
@@ -86,7 +83,12 @@ def update(text: str) -> str:
                 parts += [f"**{spec['title']}**", leaderboard(plan, board, standings)]
                 parts += ["Mean accuracy % by setting:", means_by_setting(plan, name, standings)]
         parts += ["**Where clients are absent**", side_by_side(plan, absence)]
-    findings = (f"{number}. {it['text']}" for number, it in enumerate(study.findings, start=1))
+    findings = []
+    for number, finding in enumerate(study.findings, start=1):
+        names = dict.fromkeys(reference.split(", ")[0] for reference in finding["rests_on"])
+        verbs = {name: "make figure" if name in study.tables else "cohort check" for name in names}
+        shown = ", ".join(f"`{verb} {STUDY}.{name}`" for name, verb in verbs.items())
+        findings.append(f"{number}. {finding['text']} ({shown})")
     text = put_section(text, "findings", "\n".join(findings), COMMAND)
     return put_section(text, "leaderboards", "\n\n".join(parts), COMMAND)
 
