@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -30,12 +31,12 @@ seaborn = lazy("seaborn")
 NOTHING_IN_COMMON = "no seed that all strategies have in all settings"
 INTERVALS = (
     "means over settings, paired by seed, with 95\N{NO-BREAK SPACE}% intervals over seeds; "
-    "blue: ahead, orange: behind"
+    "blue: ahead, orange: behind, gray: unclear"
 )
 AHEAD, BEHIND, UNDECIDED = *theme.COLORS[:2], theme.PAPER_GRAY
 BAR: dict[str, Any] = {"linewidth": 6, "alpha": 0.4, "solid_capstyle": "butt"}
 POINT: dict[str, Any] = {"marker": "|", "markersize": 8, "markeredgewidth": 1.5}
-ROW, FRAME = 0.17, 0.75  # inches: the height of a strategy, and of all that is not one
+ROW, FRAME = 0.17, 0.87  # inches: the height of a strategy, and of all that is not one
 
 CLIENT_POINT: dict[str, Any] = {"s": 9, "alpha": 0.65, "linewidth": 0}
 KEY: dict[str, Any] = {"handlelength": 0.8, "handletextpad": 0.4, "borderpad": 0.2, "fontsize": 7}
@@ -110,7 +111,7 @@ class Interval(kind.Kind):
 
     def x_title(self, style: Style) -> str:
         baseline = style.value(self.hue, style.shown[self.hue][0])
-        return f"{METRICS[self.metric].label},\nminus {baseline}"  # names leave it little room
+        return fill(f"{METRICS[self.metric].label}, minus {baseline}", 16)  # names leave little room
 
     def y_title(self) -> str:
         return ""
