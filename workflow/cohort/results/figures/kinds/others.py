@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 seaborn = lazy("seaborn")
-NOTHING_IN_COMMON = "no seed that all strategies have in all settings"
 INTERVALS = (
     "means over settings, paired by seed, with 95\N{NO-BREAK SPACE}% intervals over seeds; "
     "blue: ahead, orange: behind, gray: unclear"
@@ -90,7 +89,7 @@ class Interval(kind.Kind):
         means, baseline = means_by_seed(panel, self.hue), style.shown[self.hue][0]
         if means.empty or baseline not in means:
             axes.set_yticks([])
-            theme.say(axes, NOTHING_IN_COMMON)
+            theme.say(axes, "no seed that all strategies have in all settings")
             return
         sign = 1 if METRICS[self.metric].better == "high" else -1
         differences = means.sub(means[baseline], axis="index")
