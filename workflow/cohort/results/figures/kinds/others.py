@@ -110,7 +110,7 @@ class Interval(kind.Kind):
 
     def x_title(self, style: Style) -> str:
         baseline = style.value(self.hue, style.shown[self.hue][0])
-        return fill(f"{METRICS[self.metric].label}, minus {baseline}", 16)  # beside long names
+        return fill(f"{METRICS[self.metric].label}, minus {baseline}", 16)  # panels are narrow
 
     def y_title(self) -> str:
         return ""
