@@ -54,6 +54,19 @@ def test_runs_that_differ_in_measured_times_only_are_the_same(
     assert is_same(run, again) != is_another
 
 
+def test_runs_that_differ_in_ciphertexts_only_are_the_same(plan: Plan):
+    """A second run has other keys, so that its ciphertexts are some bytes longer or shorter."""
+    settings = next(iter(plan.cells.values())).plain_settings()
+    plain, masked = (settings | {"procedure": it} for it in ("federated", "masked-labels"))
+    for sent in ("bytes_up", "comparisons"):
+        first, second = (record(masked, 0.5) for _ in range(2))
+        second.history.cost[sent] = [(1, 5.0)]
+        assert is_same(first, second) == (sent == "bytes_up")
+    first, second = (record(plain, 0.5) for _ in range(2))
+    second.history.cost["bytes_up"] = [(1, 5.0)]
+    assert not is_same(first, second)
+
+
 def test_a_record_that_was_trained_here_is_not_marked_as_restored(plan: Plan, restored: Restored):
     path = finish(cell := next(iter(plan.cells.values())))
     before = path.read_bytes()

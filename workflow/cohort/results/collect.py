@@ -169,8 +169,9 @@ def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[
 
 
 def is_same(first: Record, second: Record) -> bool:
-    """Whether two runs of a cell agree to the last bit in all but provenance and seconds."""
-    arrays, others = _untimed_arrays(first), _untimed_arrays(second)
+    """Whether two runs of a cell agree to the last bit in all but provenance, measured seconds, and
+    the sizes of ciphertexts, whose keys never come from the seed."""
+    arrays, others = _seeded_arrays(first), _seeded_arrays(second)
     return (
         all(first.header[key] == second.header[key] for key in ("status", "weights_sha256"))
         and arrays.keys() == others.keys()
@@ -178,12 +179,14 @@ def is_same(first: Record, second: Record) -> bool:
     )
 
 
-def _untimed_arrays(record: Record) -> dict[str, np.ndarray]:
-    """All arrays of a record by path, without those of measured seconds."""
+def _seeded_arrays(record: Record) -> dict[str, np.ndarray]:
+    """All arrays of a record by path but those that the seed does not decide."""
     arrays = record.history.arrays()
     for group in PLAIN:
         arrays |= {f"{group}/{name}": array for name, array in getattr(record, group).items()}
-    return {path: array for path, array in arrays.items() if "/seconds" not in path}
+    is_encrypted = record.header["settings"]["procedure"] == "masked-labels"
+    unseeded = ("/seconds", "/bytes", "traffic/") if is_encrypted else ("/seconds",)
+    return {path: array for path, array in arrays.items() if not any(it in path for it in unseeded)}
 
 
 def rows_by_round(history: History) -> pd.DataFrame:
