@@ -1,5 +1,7 @@
 """The ledger of a round: bytes, steps and seconds, worked out by hand."""
 
+import math
+
 import pytest
 
 from cohort.records.history import History
@@ -67,6 +69,16 @@ def test_seconds_by_purpose(clock: Clock):
     assert history.cost["seconds_training"] == [(5, 6)]
     assert history.cost["seconds_selecting"] == [(5, 1)]
     assert "seconds_evaluating" not in history.cost and "seconds_total" not in history.cost
+
+
+def test_measured_seconds_have_thirteen_significant_bits():
+    """Pi is 6433.98 / 2^11, a third 5461.33 / 2^14, and 3451.764 seconds are 6903.53 halves."""
+    history = History()
+    for seconds in (math.pi, 1 / 3, 3451.764, 0.0):
+        history.add_cost(1, seconds=seconds, simulated_seconds=seconds)
+    values = [value for _, value in history.cost["seconds"]]
+    assert values == [6434 / 2**11, 5461 / 2**14, 6904 / 2, 0.0]
+    assert history.cost["simulated_seconds"][0] == (1, math.pi)  # calculated
 
 
 def test_a_resumed_round_adds_the_seconds_before_the_interruption(clock: Clock):

@@ -1,5 +1,6 @@
 """The history of a run: what is recorded round by round while a cell trains."""
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ WAYS = {"server": "bytes_up", "clients": "bytes_down", "client": "bytes_between"
 """The cost of messages by recipient: server, clients (of the server), a client (of a client)."""
 PROFILE = ("round", "client", "step", "loss", "accuracy", "seconds")
 """The columns of `History.profile`."""
+SECONDS_BITS = 13  # of a measured time are recorded: 0.01 %, as further digits only fill releases
 NOBODY = -1  # pads the cohorts of rounds that chose fewer clients than others
 
 
@@ -42,7 +44,8 @@ class History:
     def add_cost(self, round: int, **values: float) -> None:
         """Append costs of a round to the history, each once."""
         for name, value in values.items():
-            self.cost[name].append((round, float(value)))
+            number = _rounded(value) if name.startswith("seconds") else float(value)
+            self.cost[name].append((round, number))
 
     def add_traffic(self, sent: Mapping[str, Mapping[str, int]]) -> None:
         """Add a round's bytes to the run's totals, by content and recipient."""
@@ -99,6 +102,12 @@ class History:
                 rounds, values = arrays[path].tolist(), arrays[f"{group}/{name}/value"].tolist()
                 getattr(history, group)[name] = list(zip(rounds, values, strict=True))
         return history
+
+
+def _rounded(seconds: float) -> float:
+    """Round measured seconds to `SECONDS_BITS` significant bits."""
+    mantissa, exponent = math.frexp(seconds)
+    return math.ldexp(round(mantissa * 2**SECONDS_BITS), exponent - SECONDS_BITS)
 
 
 def _padded(rows: Sequence[np.ndarray], padding: float) -> np.ndarray:

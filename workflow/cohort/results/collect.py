@@ -4,6 +4,7 @@ metrics that follow from a record and are not stored in it."""
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -185,8 +186,8 @@ def _seeded_arrays(record: Record) -> dict[str, np.ndarray]:
     for group in PLAIN:
         arrays |= {f"{group}/{name}": array for name, array in getattr(record, group).items()}
     is_encrypted = record.header["settings"]["procedure"] == "masked-labels"
-    unseeded = ("/seconds", "/bytes", "traffic/") if is_encrypted else ("/seconds",)
-    return {path: array for path, array in arrays.items() if not any(it in path for it in unseeded)}
+    unseeded = re.compile("/seconds|/bytes|^traffic/" if is_encrypted else "/seconds")
+    return {path: array for path, array in arrays.items() if not unseeded.search(path)}
 
 
 def rows_by_round(history: History) -> pd.DataFrame:
