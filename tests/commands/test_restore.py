@@ -33,7 +33,7 @@ def test_nothing_is_restored_while_a_driver_is_at_work(release: Path, output_of:
     restored = ("restore", "six", "--from", "offered")
     with lock(DRIVER_LOCK):
         text = output_of(*restored, fails=True)
-    assert text.startswith("error: another snakemake") and "is at work in this directory" in text
+    assert text.startswith("error: another snakemake") and "is running in this directory" in text
     assert not Path("results/cells").exists()
     assert "6 runs restored" in output_of(*restored)
 

@@ -71,7 +71,7 @@ def test_a_flipped_bit_is_never_believed(kind: str, plan: Plan):
 
 def test_metrics_that_are_missing_or_without_a_checksum_are_one_sentence(plan: Plan):
     METRICS.unlink()
-    with pytest.raises(UserError, match=r"one\.parquet: is missing; start snakemake again"):
+    with pytest.raises(UserError, match=r"one\.parquet is missing; run snakemake again"):
         read_metric(METRICS, "test_accuracy")
     METRICS.with_suffix(".json").write_text(json.dumps({"study": "six", "cells": []}))
     with pytest.raises(UserError, match=r"no checksum\); delete it and run snakemake again"):
@@ -104,7 +104,7 @@ def test_a_job_works_the_digest_out_again(key: str, value: Any, plan: Plan):
 def test_a_plan_file_in_anothers_place_is_refused(plan: Plan):
     first, second, *_ = map(plan_file, plan.cells)
     shutil.copy(first, second)
-    with pytest.raises(UserError, match=f"{second}: is the plan of {first.stem}; start snakemake"):
+    with pytest.raises(UserError, match=f"{second} is the plan of {first.stem}; delete it"):
         read_plan(second)
     write_plan(plan.cells[second.stem].planned())
     assert read_cell(second) == plan.cells[second.stem]

@@ -96,7 +96,7 @@ UNLIKE = "test_accuracy (at last) cannot be compared with"
             {"given": {"partition": ["classes-2", "classes-3"], "J": "J4"}},
             "among must hold some of the values of partition that are compared, and not all of th",
         ),
-        (BEST, {"metric": "learning_rate"}, "of which neither high nor low is better"),
+        (BEST, {"metric": "learning_rate"}, "neither high nor low is better"),
         (RANGE, {"given": {"partition": "iid"}}, "nothing to compare with partition iid of main;"),
         (
             COMPARE,

@@ -109,7 +109,7 @@ def test_half_a_record_is_named_and_trained_again_once_it_is_deleted(finished: P
     output = finished.snakemake(fails=True)
     path = record.relative_to(finished.root)
     assert f"error: {path} cannot be read as a record (" in output and "Traceback" not in output
-    assert "delete it and start again to train it anew" in output
+    assert "delete it and run snakemake again" in output
     assert before.items() <= files(finished).items()
     record.unlink()
     finished.snakemake()

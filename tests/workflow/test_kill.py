@@ -139,7 +139,7 @@ def test_second_driver_says_so_and_stops(fresh: Project):
     first = fresh.start(start_new_session=True)
     wait_for(lambda: list((fresh.root / "results/cells").rglob("lease")))
     output = fresh.snakemake(fails=True)
-    assert "another snakemake, or cohort restore, is at work in this directory" in output
+    assert "cohort restore or cohort prune is running in this directory" in output
     assert "lock_directory" not in output
     assert fresh.planned()["train"] > 0  # a dry run needs no lock
     os.killpg(first.pid, signal.SIGKILL)

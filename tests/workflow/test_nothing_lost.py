@@ -54,7 +54,7 @@ def test_training_on_request_without_shards_and_data(finished: Project):
         line.partition(" (log: ")[0] for line in output.splitlines() if line.startswith("error: ")
     }
     assert len(said) == 1 and "Traceback" not in output
-    assert said.pop().endswith(" is missing; start again to prepare it anew")
+    assert said.pop().endswith(" is missing; run snakemake again")
     ran = jobs(finished.snakemake("tiny_fig2"))
     assert (ran["train"], ran["prepare"]) == (2, 1)
     for path, record in undisturbed.items():

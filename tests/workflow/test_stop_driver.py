@@ -54,7 +54,7 @@ def checkpoints(project: Project) -> list[Path]:
 
 
 def assert_stopped(project: Project, driver: subprocess.Popen, number: int) -> None:
-    """The driver ends soon, both cells have saved their place, and the next driver may start."""
+    """The driver ends soon, both cells have saved a checkpoint, and the next driver may start."""
     output, _ = driver.communicate(timeout=60)
     assert driver.returncode == 1 and "Traceback" not in output, output
     assert f"stopped by {signal.Signals(number).name}" in output

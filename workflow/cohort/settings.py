@@ -17,7 +17,7 @@ from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.files import write_text
 from cohort.core.paths import RUN_OPTIONS, plan_file
-from cohort.core.sealed_json import read_sealed, to_sealed_json
+from cohort.core.sealed_json import RECREATE, read_sealed, to_sealed_json
 
 COUNT = "[1-9][0-9]*"
 UNTIL = f"{COUNT} until {COUNT}"
@@ -202,7 +202,6 @@ def resolve_last(every: int | str, rounds: int) -> int | str:
 
 
 DIGEST = r"k[0-9a-f]{12}"
-PLAN_FIX = "start snakemake again, which writes it anew"
 
 
 @dataclass(frozen=True)
@@ -235,13 +234,13 @@ def write_plan(planned: PlannedFile) -> None:
 
 def read_plan(file: str | Path) -> PlannedFile:
     """Read a plan file; UserError if it is damaged or another file's plan."""
-    content = read_sealed(file, "a plan file", PLAN_FIX)
+    content = read_sealed(file, "a plan file")
     try:
         planned = PlannedFile(**content)
     except TypeError as error:
-        raise UserError(f"{file}: cannot be read as a plan file ({error}); {PLAN_FIX}") from None
+        raise UserError(f"{file} cannot be read as a plan file ({error}); {RECREATE}") from None
     if planned.digest != Path(file).stem:
-        raise UserError(f"{file}: is the plan of {planned.digest}; {PLAN_FIX}")
+        raise UserError(f"{file} is the plan of {planned.digest}; {RECREATE}")
     return planned
 
 
@@ -255,7 +254,7 @@ def check_digest(
         is_right = planned.digest == digest_of(identity(planned), planned.science)
     if not is_right:
         why = f"its settings are not those of {planned.digest}"
-        raise UserError(f"{plan_file(planned.digest)}: {why}; {PLAN_FIX}")
+        raise UserError(f"{plan_file(planned.digest)}: {why}; {RECREATE}")
 
 
 def options_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -272,5 +271,5 @@ def run_options(stage: str) -> dict[str, Any]:
     """Read the options that the driver wrote for a stage; empty if it wrote no file."""
     if not RUN_OPTIONS.exists():
         return {}
-    options: dict[str, dict[str, Any]] = read_sealed(RUN_OPTIONS, "the options of jobs", PLAN_FIX)
+    options: dict[str, dict[str, Any]] = read_sealed(RUN_OPTIONS, "the options of jobs")
     return options.get(stage, {})

@@ -158,7 +158,7 @@ def test_its_file_holds_a_comparison_whole_and_sealed(spec: Spec, metrics: Path)
     content = json.loads(text)
     content["results"][0]["diverged"] += 1
     file.write_text(json.dumps(content))
-    with pytest.raises(UserError, match=r"table\.json: cannot be read as a comparison"):
+    with pytest.raises(UserError, match=r"table\.json cannot be read as a comparison"):
         Comparison.read(file)
 
 

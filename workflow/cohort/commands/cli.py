@@ -71,7 +71,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         usage, form = "cohort [-h] [--version] COMMAND ...", argparse.RawDescriptionHelpFormatter
         parser = argparse.ArgumentParser("cohort", usage, "\n".join(lines), formatter_class=form)
         parser.add_argument("--version", action="version", version=f"cohort {cohort.__version__}")
-        parser.parse_known_args(arguments)
+        parser.parse_known_args(arguments or ["-h"])
         parser.error(f"there is no command '{name}'{suggest(name, COMMANDS)}")
     module = importlib.import_module(f"cohort.commands.{MODULES.get(name, name)}")
     parser = argparse.ArgumentParser(f"cohort {name}", description=COMMANDS[name])

@@ -17,7 +17,7 @@ import numpy as np
 
 from cohort.core.errors import FileAccessError, UserError, explain_errors
 from cohort.core.files import atomic_write
-from cohort.core.sealed_json import DAMAGED
+from cohort.core.sealed_json import DAMAGED, RECREATE
 
 SEAL_BYTES = 512
 LARGE = 1 << 20  # bytes from which an array has a checksum of its own
@@ -75,20 +75,19 @@ def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
 
 
 @contextlib.contextmanager
-def explain_unreadable(path: str | Path, kind: str, verb: str) -> Iterator[None]:
+def explain_unreadable(path: str | Path, kind: str) -> Iterator[None]:
     """Turn any error of this block, which reads a file, into a UserError: `kind` says what the file
-    should hold, and `verb` what makes it anew."""
+    should hold."""
     try:
         with explain_errors(path):
             yield
     except FileNotFoundError:
-        raise UserError(f"{path} is missing; start again to {verb} it anew") from None
+        raise UserError(f"{path} is missing; run snakemake again") from None
     except FileAccessError:
         raise
     except Exception as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        fix = f"delete it and start again to {verb} it anew"
-        raise UserError(f"{path} cannot be read as {kind} ({reason}); {fix}") from None
+        raise UserError(f"{path} cannot be read as {kind} ({reason}); {RECREATE}") from None
 
 
 def _arrays(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:

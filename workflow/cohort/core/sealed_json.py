@@ -17,6 +17,7 @@ from cohort.core.files import write_text
 
 SEAL = "sha256"
 DAMAGED = "its checksum does not fit: it was damaged after it was written"
+RECREATE = "delete it and run snakemake again"
 
 
 def to_sealed_json(content: Mapping[str, Any], indent: int | None = None) -> str:
@@ -29,7 +30,7 @@ def write_sealed(path: str | Path, content: Mapping[str, Any], *, sync: bool = T
     write_text(path, to_sealed_json(content), sync=sync)
 
 
-def read_sealed(path: str | Path, kind: str, fix: str) -> dict[str, Any]:
+def read_sealed(path: str | Path, kind: str, fix: str = RECREATE) -> dict[str, Any]:
     """Read a JSON file that `write_sealed` wrote.
 
     Raise UserError if it is missing or damaged: `kind` says what the file should hold, `fix` what
@@ -46,9 +47,9 @@ def read_sealed(path: str | Path, kind: str, fix: str) -> dict[str, Any]:
         if seal != _checksum(content):
             raise ValueError(DAMAGED)
     except FileNotFoundError:
-        raise UserError(f"{path}: is missing; start snakemake again, which writes it") from None
+        raise UserError(f"{path} is missing; run snakemake again") from None
     except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{path}: cannot be read as {kind} ({error}); {fix}") from None
+        raise UserError(f"{path} cannot be read as {kind} ({error}); {fix}") from None
     return content
 
 

@@ -59,7 +59,7 @@ def write(path: str | Path, shards: Shards) -> None:
 
 def read(path: str | Path) -> Shards:
     """Read shards; UserError if the file is missing or damaged."""
-    with explain_unreadable(path, "shards", "deal"), SealedFile(path) as file:
+    with explain_unreadable(path, "shards"), SealedFile(path) as file:
         arrays = file.arrays()
         nothing = np.empty(0, dtype=np.int64)
         validation = arrays.get("validation", nothing)

@@ -41,7 +41,7 @@ def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, int]:
 
 @contextmanager
 def _open_store(path: str | Path) -> Iterator[SealedFile]:
-    with explain_unreadable(path, "prepared data", "prepare"), SealedFile(path) as file:
+    with explain_unreadable(path, "prepared data"), SealedFile(path) as file:
         if file.attrs["format"] != FORMAT:
             raise ValueError(f"it is of format {file.attrs['format']}, not {FORMAT}")
         yield file

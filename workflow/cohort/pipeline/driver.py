@@ -208,7 +208,7 @@ def lock_directory() -> IO[str]:
     paths.DRIVER_LOCK.parent.mkdir(parents=True, exist_ok=True)
     file = try_lock(paths.DRIVER_LOCK)
     if file is None:
-        other = "another snakemake, or cohort restore, is at work in this directory"
+        other = "another snakemake, cohort restore or cohort prune is running in this directory"
         raise UserError(f"{other}; wait for it, or stop it, and start again")
     return file
 
@@ -251,7 +251,7 @@ def _attach(workflow: Any, event: str, handler: Callable[[], None]) -> None:
 
 class Stopping:
     """Stops the driver at the first Ctrl-C or SIGTERM: no more jobs start, cells on this machine
-    save their place, and it ends. Jobs on a cluster go on after SIGTERM, which a driver gets at its
+    save a checkpoint, and it ends. Jobs on a cluster go on after SIGTERM, which a driver gets at its
     own time limit, and are canceled after Ctrl-C."""
 
     def __init__(self, workflow: Any, local: bool):
@@ -295,7 +295,7 @@ class Stopping:
         """After the scheduler's end, cancel jobs on the cluster if Ctrl-C stopped it, and print
         what becomes of the rest."""
         assert self.received is not None
-        outcome = "cells on this machine have saved their place"
+        outcome = "cells on this machine have saved a checkpoint"
         if not self.local:
             outcome = "jobs on the cluster go on"
             if self.received is signal.SIGINT:

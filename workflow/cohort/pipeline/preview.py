@@ -107,9 +107,7 @@ def _result_so_far(record: str) -> collect.Result:
 
 
 def load(study: str, source: str = "results", **config: Any) -> release.RunFrames:
-    """Load the finished runs of a study as pandas frames, from its records (`results`), the
-    repository's releases (`released`), or the release in another folder. `config` overrides keys of
-    config/config.yaml."""
+    """See `cohort.load`."""
     if source == RESULTS:
         plan = load_plan({"studies": require_study(study), **config})
         paths = (Path(plan.cells[digest].path) for digest in plan.digests(study))

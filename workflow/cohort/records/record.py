@@ -84,7 +84,7 @@ def write(path: str | Path, record: Record) -> None:
 def read(path: str | Path) -> Record:
     """Read and validate a record; raise UserError if it is missing, damaged or incomplete, and
     FileAccessError if the system does not let it be read."""
-    with explain_unreadable(path, "a record", "train"):
+    with explain_unreadable(path, "a record"):
         with SealedFile(path) as file:
             header = json.loads(file.attrs["header"])
             arrays = file.arrays()

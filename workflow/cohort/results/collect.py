@@ -20,7 +20,7 @@ from cohort.records.record import CLIENT_ARRAYS, PLAIN, Record, read
 from cohort.results import names, series
 from cohort.results.series import finite_rows, label_columns, label_text, value_per_cell
 from cohort.selection.entropy import entropy_bits
-from cohort.settings import DEFAULTS, PLAN_FIX
+from cohort.settings import DEFAULTS
 from cohort.training.cell import PARTS, Cell
 
 COSTS = ("seconds", "bytes_up", "bytes_down", "client_steps")
@@ -59,7 +59,7 @@ def collect(
     `plan` is the experiment's JSON file; `result_of` reads a cell (default: its record); `sources`
     is a hash of the files that were read.
     """
-    experiment = sealed_json.read_sealed(plan, "a plan file", PLAN_FIX)
+    experiment = sealed_json.read_sealed(plan, "a plan file")
     heads, parts, runs, seen = [], [], [], Counter[str]()
     for cell in experiment["cells"]:
         seen[cell["digest"]] += 1
@@ -132,15 +132,16 @@ def attributes_of(record: Record) -> dict[str, Any]:
 
 
 def _origin(source: Mapping[str, Any]) -> str:
-    """The name of a release, with those that it had the run from: `ours (there from theirs)`. One
-    that was written again, over itself, had it from none."""
+    """A release's name, followed by the releases from which it had taken the run: `ours (there from
+    theirs)`. A release that was exported over itself is not named twice."""
     name, sources = source["release"], map(_origin, source.get("restored", ()))
     further = " and ".join(other for other in sources if other != name)
     return f"{name} (there from {further})" if further else name
 
 
 def settings_with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's settings with the defaults of younger ones, without those that no longer exist."""
+    """A record's settings with the defaults of newer ones, and without the parameters that its
+    components no longer have."""
     parts = {}
     for part, components in PARTS.items():
         spec, name = settings[part], settings[part]["name"]

@@ -39,7 +39,6 @@ LABELS: dict[str, Any] = {"items": {"type": "string"}, "minItems": 1, "uniqueIte
 PAIRS: dict[str, Any] = {"minProperties": 1, "additionalProperties": {"type": "string"}}
 ALSO_HELP = "further measures: a metric, or a metric and an at"
 ALSO: dict[str, Any] = {"items": {"type": "string"}, "uniqueItems": True}
-FIX = "delete it and run snakemake again, which works it out anew"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,7 +280,7 @@ class Comparison:
     @classmethod
     def read(cls, file: str | Path) -> Self:
         """Read a comparison from a JSON file. Raise UserError if the file is missing or damaged."""
-        return from_json(cls, read_sealed(file, "a comparison", FIX))
+        return from_json(cls, read_sealed(file, "a comparison"))
 
     def by_measure(self) -> dict[str, list[Result]]:
         """The results of each measure, under its title."""

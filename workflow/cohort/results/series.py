@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from cohort.core import FileAccessError, UserError, counted, explain_errors, lazy, paths
 from cohort.core.files import atomic_write, sha256
-from cohort.core.sealed_json import DAMAGED, read_sealed, write_sealed
+from cohort.core.sealed_json import DAMAGED, RECREATE, read_sealed, write_sealed
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 pd = lazy("pandas")
 PARQUET_SHA256, SOURCES = "parquet_sha256", "sources"
 KIND = "metrics"
-FIX = "delete it and run snakemake again, which collects it anew"
 CELL = ("digest", "study", "experiment", "status", "share")
 DERIVED = ("finished", "diverged", "classes")  # of a cell, worked out when metrics are read
 OURS = re.compile(rf"{paths.RELEASED}/\w+")
@@ -75,7 +74,7 @@ def write_metrics(
 
 def read_experiment(file: str | Path) -> dict[str, Any]:
     """Read the JSON file beside a metrics file. Raise UserError if it is missing or damaged."""
-    return read_sealed(file, KIND, FIX)
+    return read_sealed(file, KIND)
 
 
 def read_sources_hash(file: str | Path) -> str:
@@ -96,9 +95,9 @@ def _verified_bytes(file: Path) -> io.BytesIO:
         with explain_errors(file):
             content = file.read_bytes()
     except FileNotFoundError:
-        raise UserError(f"{file}: is missing; start snakemake again, which writes it") from None
+        raise UserError(f"{file} is missing; run snakemake again") from None
     if hashlib.sha256(content).hexdigest() != expected:
-        raise UserError(f"{file}: cannot be read as {KIND} ({DAMAGED}); {FIX}")
+        raise UserError(f"{file} cannot be read as {KIND} ({DAMAGED}); {RECREATE}")
     return io.BytesIO(content)
 
 

@@ -325,10 +325,10 @@ class Scores:
         return Estimate.of(float(statistic(weights[None])[0]), draws)
 
 
-def check_better(metric: str, so: str = "nothing is ahead by it; choose another one") -> None:
+def check_better(metric: str, consequence: str = "choose another") -> None:
     """Raise UserError for a metric of which neither high nor low values are better."""
     if not METRICS[metric].better:
-        raise UserError(f"metric is '{metric}', of which neither high nor low is better, so {so}")
+        raise UserError(f"of {metric} neither high nor low is better; {consequence}")
 
 
 def values_left_out(without: Mapping[str, Any] | None) -> dict[str, list[str]]:

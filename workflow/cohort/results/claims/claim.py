@@ -71,7 +71,7 @@ class Comparison:
             rest = ", ".join(f"{name} {value}" for name, value in sorted(shared) if name != label)
             cell = " and ".join(filter(None, [f"{label} {missing[0]}", rest]))
             lacks = f"{self.points[0].experiment} has no cell with {cell}"
-            raise UserError(f"{lacks}; say in given which are meant")
+            raise UserError(f"{lacks}; narrow `given` down to one")
         return replace(self, points=[points[value] for value in values])
 
 
@@ -322,7 +322,7 @@ class ClaimAlong(Claim):
         for sweep in sweeps:
             if len(sweep.points) < 2:
                 alone = f"{self.along} {sweep.points[0].labels[self.along]} of {self.experiment}"
-                raise UserError(f"there is nothing to compare with {alone}; let given leave more")
+                raise UserError(f"{alone} has no second value to compare with; loosen `given`")
         return sweeps
 
     def checked(self, matrix: Matrix, values: Sequence[Any], where: str) -> list[str]:

@@ -22,7 +22,6 @@ from cohort.results.claims import values
 from cohort.results.claims.claim import Claim, Comparison, short_name
 from cohort.results.claims.kinds import CLAIMS
 from cohort.results.claims.values import NEVER, Value
-from cohort.results.comparison import FIX
 from cohort.results.names import METRICS, Names
 from cohort.results.paper import doubts
 from cohort.results.series import restored_notes
@@ -420,7 +419,7 @@ def comparison_name(comparison: Comparison, names: Names) -> str:
 
 def read_judged(file: str | Path) -> list[JudgedClaim]:
     """Read claims as `write_judged` writes them. Raise UserError for a missing or damaged file."""
-    return from_json(list[JudgedClaim], read_sealed(file, "judged claims", FIX)["claims"])
+    return from_json(list[JudgedClaim], read_sealed(file, "judged claims")["claims"])
 
 
 def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:

@@ -47,8 +47,7 @@ class Best(base.ClaimAlong):
 
     def check(self) -> None:
         if not self.counts_rounds():
-            so = "none is best; use kind order, which states a direction"
-            statistics.check_better(self.metric, so)
+            statistics.check_better(self.metric, "use kind order, which states a direction")
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         sweeps = super().comparisons(matrix)
@@ -187,7 +186,7 @@ class Slower(base.ClaimAlong):
     times: float = parameter(1.0, exclusiveMinimum=0, help="so many times as many rounds, at least")
 
     def check(self) -> None:
-        statistics.check_better(self.metric, "nothing can be reached")
+        statistics.check_better(self.metric)
         if self.buckets:
             raise UserError("buckets are for other kinds: this one compares ranges itself")
         if self.counts_rounds():
@@ -424,7 +423,7 @@ class WiderGap(base.ClaimAlong):
             ]
             if not step:
                 why = "two settings have no other label in common, so that nothing can be compared"
-                raise UserError(f"{why}; say more in given")
+                raise UserError(f"{why}; add the labels that both share to `given`")
             comparisons += step
         return comparisons
 

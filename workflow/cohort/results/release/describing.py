@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 import cohort
+from cohort.core import paths
 from cohort.core.files import write_text
 from cohort.core.shipped import SNAKEFILE
 from cohort.core.text import counted
@@ -121,7 +122,7 @@ def _run(run: Record) -> list[Entity]:
     version = f"{made['versions'].get('cohort', '')}+{made['commit']}"
     software = _software(f"cohort-{content[:12]}", "Cohort", version)
     software["softwareRequirements"] = _refs(needed)
-    labels = [str(settings.get(key)) for key in ("dataset", "model", "partition", "J", "strategy")]
+    labels = [str(settings.get(key)) for key in paths.CELL_FOLDERS]
     action = _entity(f"#{header['digest']}", "CreateAction", identifier=header["digest"])
     action |= {
         "name": f"{' '.join(labels)}, seed {settings['seed']}",

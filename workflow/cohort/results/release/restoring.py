@@ -37,7 +37,6 @@ OTHER_COSTS = (
 
 Checks = Iterator[tuple[bool | np.bool, str, str]]
 """Whether a column of a release is wrong, its name, and what is wrong with it."""
-PROVEN = ("weights_sha256", "restored")
 
 
 @dataclass
@@ -74,12 +73,12 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
     release = {"release": address, "manifest_sha256": sha256(folder / MANIFEST)}
     for record in records:
         digest = record.header["digest"]
-        # For comparing two runs, and from where it had been restored before it was released.
-        known, provenance = record.header, record.header["provenance"]
-        source = release | {key: known[key] for key in PROVEN if key in known}
+        header, provenance = record.header, record.header["provenance"]
+        kept = ("weights_sha256", "restored")  # to compare two runs, and to name earlier releases
+        source = release | {key: header[key] for key in kept if key in header}
         source |= {key: provenance[key] for key in ("commit", "trainer", "devices", "versions")}
         if not Path(path := cells[digest].path).exists():
-            new[path] = replace(record, header=known | {"restored": [source]})
+            new[path] = replace(record, header=header | {"restored": [source]})
         elif not is_same(here := read(path), record):
             outcome.different[digest] = here, record
         else:
@@ -249,7 +248,11 @@ def _curves(record: Record, cell: Cell) -> Checks:
         yield name not in declared, name, "is not a metric of this run"
         yield from _values(name, _numbers(series), diverged=diverged)
     profiled = bool(getattr(cell.procedure, "profiled", 0))
-    yield bool(record.history.profile) != profiled, "profiles", f"is there: {not profiled}"
+    yield (
+        bool(record.history.profile) != profiled,
+        "profiles",
+        "is missing" if profiled else "should not be there",
+    )
 
 
 def _values(name: str, values: np.ndarray, *, diverged: bool = False) -> Checks:

@@ -13,7 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,6 +21,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cohort.core.files import write_text
+from cohort.core.paths import CELL_FOLDERS
 from cohort.core.text import counted, duration_text
 from cohort.results import series, statistics
 from cohort.results.claims import judged
@@ -36,12 +36,9 @@ Item = dict[str, Any]
 """What a template shows of a figure or table: a picture (`image`, of a `width` in pixels) or a
 `table`, or neither if there are too few runs."""
 
-PLACE = ("dataset", "model", "partition", "J", "strategy")
-"""The settings that name a cell, as in the path of its record."""
 Cell = dict[str, Any]
 FIGURE = re.compile(r"fig0*(\d+)")
 SEPARATOR, EQUALS = " · ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
-HAS_RUNS = attrgetter("has_runs")
 CONTRADICTED = "Contradicted by the paper's own numbers"
 REFUTED = "Contradicted by our runs"
 OTHERS = "Not contradicted"
@@ -163,8 +160,8 @@ class StudyRuns:
             by_settings.setdefault(tuple(sorted(settings.items())), []).append(cell)
         groups: dict[str, list[dict[str, Any]]] = {}
         for items, cells in by_settings.items():
-            settings, shared = dict(items), {*PLACE, *self.common}
-            name = " · ".join(self._names.value(key, settings[key]) for key in PLACE)
+            settings, shared = dict(items), {*CELL_FOLDERS, *self.common}
+            name = SEPARATOR.join(self._names.value(key, settings[key]) for key in CELL_FOLDERS)
             own = {key: value for key, value in items if value and key not in shared}
             runs = sorted(cells, key=lambda cell: cell["settings"]["seed"])
             groups.setdefault(name, []).append({"name": name, "own": own, "runs": runs})
@@ -307,7 +304,7 @@ def shown_table(item: Spec) -> dict[str, Any]:
     """Read an item's table from the JSON file that `tabulate` writes; lay its rows that have runs
     out for the page."""
     layout = lay_out_table(item, Comparison.read(with_suffix(item["files"], ".json")))
-    rows = [line for line in layout.lines if any(map(HAS_RUNS, line[1]))]
+    rows = [line for line in layout.lines if any(entry.has_runs for entry in line[1])]
     if left_out := len(layout.lines) - len(rows):
         layout.notes.insert(0, f"{counted(left_out, 'row')} without runs left out.")
     layout = replace(layout, lines=rows).condensed()
@@ -375,7 +372,7 @@ def write_index(output: str | Path, releases: Sequence[tuple[str, str, int]] = (
         for file in (output.parent / prefix).glob("*.json"):
             if file.with_suffix(".html").exists():
                 card = json.loads(file.read_text(encoding="utf-8"))
-                card["is_preview"] = file.parents[1].name == "partial"
+                card["is_preview"] = bool(prefix)
                 cards[card["name"]] = f"{prefix}{card['name']}.html", card
     ordered = sorted(cards.values(), key=lambda it: (-it[1]["runs"]["done"], it[1]["name"]))
     html = render("index.html.j2", cards=ordered, releases=releases)

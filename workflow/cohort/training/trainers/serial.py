@@ -1,10 +1,8 @@
 """The serial trainer, the reference for all others: plain PyTorch, one client after another."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -19,9 +17,6 @@ from cohort.settings import Settings
 from cohort.training import contract, ledger, objectives
 from cohort.training.trainers.trainer import Trainer
 from cohort.training.updates import LocalWork, Updates, Weights, Works, local_steps
-
-if TYPE_CHECKING:
-    pass
 
 Parameters = Iterable[nn.Parameter]
 
