@@ -34,16 +34,17 @@ def test_help_and_status_import_no_heavy_package(command: str, project: Path):
     assert not imported(*command.split()) & {*HEAVY, *planning}
 
 
-def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize("arguments", [[], ["--help"]])
+def test_help_lists_every_command(arguments: list[str], capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:
-        main(["--help"])
+        main(arguments)
     assert ended.value.code == 0
     text = " ".join(capsys.readouterr().out.split())
     for name, line in COMMANDS.items():
         assert f"{name} {line}" in text
 
 
-@pytest.mark.parametrize("arguments", [[], ["--config"], ["stats"], ["--", "show"]])
+@pytest.mark.parametrize("arguments", [["--config"], ["stats"], ["--", "show"]])
 def test_a_wrong_command_line(arguments: list[str], capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:
         main(arguments)

@@ -19,9 +19,9 @@ from cohort.records import record
 RNG = np.random.default_rng(8)
 FOREIGN = "it does not begin like a file of this program"
 READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "record": (record.read, "cannot be read as a record ({}); delete it and start"),
-    "shards": (shards.read, "cannot be read as shards ({}); delete it and start"),
-    "data": (store.read_labels, "cannot be read as prepared data ({}); delete it and start"),
+    "record": (record.read, "cannot be read as a record ({}); delete it and run"),
+    "shards": (shards.read, "cannot be read as shards ({}); delete it and run"),
+    "data": (store.read_labels, "cannot be read as prepared data ({}); delete it and run"),
 }
 
 

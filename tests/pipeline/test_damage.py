@@ -96,7 +96,7 @@ def test_a_job_works_the_digest_out_again(key: str, value: Any, plan: Plan):
     file = plan_file(planned.digest)
     content = vars(planned) | {"settings": planned.settings | {key: value}}
     write_sealed(file, content)
-    with pytest.raises(UserError, match=f"its settings are not those of {planned.digest}; start"):
+    with pytest.raises(UserError, match=f"its settings are not those of {planned.digest}; dele"):
         train(file, "record.h5")
     assert not Path("record.h5").exists()
 

@@ -97,7 +97,11 @@ UNLIKE = "test_accuracy (at last) cannot be compared with"
             "among must hold some of the values of partition that are compared, and not all of th",
         ),
         (BEST, {"metric": "learning_rate"}, "neither high nor low is better"),
-        (RANGE, {"given": {"partition": "iid"}}, "nothing to compare with partition iid of main;"),
+        (
+            RANGE,
+            {"given": {"partition": "iid"}},
+            "iid of main has no second value to compare with;",
+        ),
         (
             COMPARE,
             {"given": {"partition": "iid", "J": "J4"}},

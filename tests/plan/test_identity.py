@@ -86,5 +86,5 @@ def test_a_plan_file_reads_back(plan_of: PlanOf):
     write_plan(cell.planned())
     assert read_cell(plan_file(cell.digest)) == cell
     plan_file(cell.digest).write_text("{")
-    with pytest.raises(UserError, match="start snakemake again"):
+    with pytest.raises(UserError, match="run snakemake again"):
         read_cell(plan_file(cell.digest))

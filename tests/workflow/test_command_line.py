@@ -154,7 +154,7 @@ def test_show_and_a_file_that_is_no_record(finished: Project):
     assert "there is no record of a cell 'results/cells/gone.h5'" in gone and "delete" not in gone
     record.write_bytes(record.read_bytes()[:500])
     damaged = cohort(finished, "show", str(record), fails=True)
-    assert "cannot be read as a record" in damaged and "; delete it and start again" in damaged
+    assert "cannot be read as a record" in damaged and "; delete it and run snakemake" in damaged
     for wrong in ("config/config.yaml", "results/cells", "results"):
         output = cohort(finished, "show", wrong, fails=True)
         assert "record" in output and "delete" not in output

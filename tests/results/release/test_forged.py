@@ -108,7 +108,7 @@ RUN = [
     ("responders has clients that are not in", "responders[4] = np.arange(5)"),
     ("responders lacks clients", "responders[4] = np.arange(0)"),
     ("99 cohorts for 100 rounds", "cut(run, 99)"),
-    ("profiles is there", "profile.append(np.ones((4, 6)))"),
+    ("profiles should not be there", "profile.append(np.ones((4, 6)))"),
     ("pool is not there", "run.history.pools = run.history.norms = cohorts"),
     ("test_accuracy has 0 rounds, not the 50", "del metrics['test_accuracy']"),
     ("train_loss do not ascend", "metrics['train_loss'].insert(0, (-48, 1.0))"),

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -304,7 +305,7 @@ def shown_table(item: Spec) -> dict[str, Any]:
     """Read an item's table from the JSON file that `tabulate` writes; lay its rows that have runs
     out for the page."""
     layout = lay_out_table(item, Comparison.read(with_suffix(item["files"], ".json")))
-    rows = [line for line in layout.lines if any(entry.has_runs for entry in line[1])]
+    rows = [line for line in layout.lines if any(map(attrgetter("has_runs"), line[1]))]
     if left_out := len(layout.lines) - len(rows):
         layout.notes.insert(0, f"{counted(left_out, 'row')} without runs left out.")
     layout = replace(layout, lines=rows).condensed()
@@ -372,7 +373,7 @@ def write_index(output: str | Path, releases: Sequence[tuple[str, str, int]] = (
         for file in (output.parent / prefix).glob("*.json"):
             if file.with_suffix(".html").exists():
                 card = json.loads(file.read_text(encoding="utf-8"))
-                card["is_preview"] = bool(prefix)
+                card["is_preview"] = file.parents[1].name == "partial"
                 cards[card["name"]] = f"{prefix}{card['name']}.html", card
     ordered = sorted(cards.values(), key=lambda it: (-it[1]["runs"]["done"], it[1]["name"]))
     html = render("index.html.j2", cards=ordered, releases=releases)
