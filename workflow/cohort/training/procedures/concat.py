@@ -70,7 +70,7 @@ class ConcatRounds(rounds.Rounds):
         everybody = np.arange(task.settings.clients)
         cohort = federated.select(task, state.selector, everybody, view, round, ledger).clients
         labels = task.shards.label_counts[cohort].sum(axis=0)
-        ledger.measured(cohort_entropy=float(entropy_bits(labels)))
+        ledger.record(cohort_entropy=float(entropy_bits(labels)))
         start, holders = state.weights, cohort[task.sizes[cohort] > 0]
         is_first = round <= self.cluster_rounds
         with ledger.timed("training"):
@@ -82,9 +82,9 @@ class ConcatRounds(rounds.Rounds):
                     start = start | network.summed_classifiers(start)
                 trained = self.train_classifier(start, holders, round)
         weights, measured = merge_parts(start, trained)
-        ledger.measured(**measured, stage=1 if is_first else 2)
+        ledger.record(**measured, stage=1 if is_first else 2)
         if is_first:
-            ledger.measured(clusters_trained=len(trained))
+            ledger.record(clusters_trained=len(trained))
         ledger.add("client_steps", sum(int(updates.steps.sum()) for updates in trained.values()))
         self.charge(state, round, ledger)
         selector = self.selector.observe(state.selector, cohort, {}, view)
@@ -132,14 +132,14 @@ class ConcatRounds(rounds.Rounds):
         classifier = size_in_bytes(strip_prefix(state.weights, CLASSIFIER))
         is_first = round <= self.cluster_rounds
         what, size = ("network", network) if is_first else ("classifier", classifier)
-        ledger.sent(what, size, to="clients", copies=len(cohort))
-        ledger.sent(what, size, to="server", copies=len(cohort))
+        ledger.add_traffic(what, size, to="clients", copies=len(cohort))
+        ledger.add_traffic(what, size, to="server", copies=len(cohort))
         if not is_first:
             encoder = network - size_in_bytes(last_linear(self.task.model).state_dict())
             earlier = state.history.cohorts[self.cluster_rounds :]
             new = np.setdiff1d(cohort, np.concatenate([[], *earlier]))
             size = len(self.concatenated.networks) * encoder
-            ledger.sent("encoders", size, to="clients", copies=len(new))
+            ledger.add_traffic("encoders", size, to="clients", copies=len(new))
 
 
 class Concatenated(nn.Module):

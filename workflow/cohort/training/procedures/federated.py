@@ -58,11 +58,11 @@ def select(
         chosen = selector.select(state, candidates, view, rng)
     cohort = ledger.cohort = chosen.clients
     if chosen.weights is not None:
-        ledger.measured(total_weight=float(chosen.weights.sum()))
-    ledger.measured(**selector.measure(state, candidates, cohort, view))
+        ledger.record(total_weight=float(chosen.weights.sum()))
+    ledger.record(**selector.measure(state, candidates, cohort, view))
     overlapping = task.shards.overlapping()
     if overlapping.any():
-        ledger.measured(overlapping_chosen=float(overlapping[cohort].mean()))
+        ledger.record(overlapping_chosen=float(overlapping[cohort].mean()))
     probabilities = selector.probabilities(state, candidates, view)
     among = overlapping[candidates]
     if probabilities is not None and among.any() and not among.all():
@@ -70,7 +70,7 @@ def select(
         regular = probabilities[~among].mean()
         preference = probabilities[among].mean() / regular if regular else np.inf
         mass = float(probabilities[among].sum())
-        ledger.measured(overlapping_probability=mass, overlapping_preference=float(preference))
+        ledger.record(overlapping_probability=mass, overlapping_preference=float(preference))
     return chosen
 
 
@@ -127,7 +127,7 @@ class FederatedRounds(Rounds):
             self.needs.charge("once", settings.clients, ledger)
         clients = availability.available_clients(settings, state.history, round)
         if self.task.availability != availability.Always():
-            ledger.measured(available=len(clients))
+            ledger.record(available=len(clients))
         view = replace(view, cohort=min(view.cohort, len(clients)))
         if not len(clients):
             return Pool(clients, view)
@@ -137,7 +137,7 @@ class FederatedRounds(Rounds):
         if not asks and not self.selector.probe_batches:
             return Pool(clients, view)
         size, reports = self.model_bytes, dict(view.reports)
-        ledger.sent("model", size, to="clients", copies=len(clients))
+        ledger.add_traffic("model", size, to="clients", copies=len(clients))
         if asks:
             given = {"weights": state.weights, "round": round}
             for need, values in self.needs.gather("before", clients, ledger, **given).items():
@@ -156,8 +156,8 @@ class FederatedRounds(Rounds):
         if self.selector.probe_batches:
             ledger.probe = np.empty(0, dtype=np.int64), np.empty(0)
         if self.speeds is not None:
-            ledger.waited(3600 * self.task.availability.idle_hours)
-        ledger.measured(cohort_entropy=0.0)
+            ledger.add_wait(3600 * self.task.availability.idle_hours)
+        ledger.record(cohort_entropy=0.0)
         return replace(state)
 
     def probe(
@@ -176,14 +176,14 @@ class FederatedRounds(Rounds):
         norms = probes.only(trainable).distances(trainable).cpu().numpy()
         ledger.probe = pool, norms
         ledger.add("client_steps", int(probes.steps.sum()))
-        ledger.sent("probe_norm", NORM_BYTES, to="server", copies=len(norms))
+        ledger.add_traffic("probe_norm", NORM_BYTES, to="server", copies=len(norms))
         return probes, norms
 
     def choose(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> contract.Chosen:
         """Choose the cohort and send it the model."""
         chosen = select(self.task, state.selector, pool.clients, pool.view, round, ledger)
         if not pool.has_model:
-            ledger.sent("model", self.model_bytes, to="clients", copies=len(chosen.clients))
+            ledger.add_traffic("model", self.model_bytes, to="clients", copies=len(chosen.clients))
         return chosen
 
     def respond(
@@ -213,7 +213,7 @@ class FederatedRounds(Rounds):
         seconds = self.seconds(cohort, steps, size * (1 if pool.has_model else 2))
         in_time = self.task.participation.in_time(seconds, settings.cohort)
         ledger.add("client_steps", int(steps[~in_time].sum()))
-        ledger.sent("model", size, to="server", copies=int((~in_time).sum()))
+        ledger.add_traffic("model", size, to="server", copies=int((~in_time).sum()))
         return in_time
 
     def local_work(self, state: RunState, responders: Responders, pool: Pool, round: int) -> Works:
@@ -251,7 +251,7 @@ class FederatedRounds(Rounds):
             continued = (updates.steps > 0).to(updates.losses.device)
             updates = replace(updates, losses=updates.losses.where(continued, probes.losses[rows]))
         ledger.add("client_steps", int(updates.steps.sum()))
-        ledger.sent("model", self.model_bytes, to="server", copies=len(updates.clients))
+        ledger.add_traffic("model", self.model_bytes, to="server", copies=len(updates.clients))
         self.local_models = updates
         return updates
 
@@ -284,7 +284,7 @@ class FederatedRounds(Rounds):
         if self.speeds is not None:
             samples = np.array([float(ledger.evaluations[client]) for client in clients.tolist()])
             evaluating = FORWARD * samples / self.speeds.samples[clients]
-            ledger.waited(float((seconds + evaluating).max(initial=least)))
+            ledger.add_wait(float((seconds + evaluating).max(initial=least)))
 
     def keep(
         self, updates: Updates, reports: Reports, responders: Responders, ledger: Ledger
@@ -294,9 +294,9 @@ class FederatedRounds(Rounds):
         sizes = updates.sizes.cpu().numpy()
         kept = np.flatnonzero(self.selector.keep(reports, sizes) & (sizes > 0))
         labels = responders.label_counts[responders.responds][kept].sum(axis=0)
-        ledger.measured(cohort_entropy=float(entropy_bits(labels)))
+        ledger.record(cohort_entropy=float(entropy_bits(labels)))
         if len(kept) < len(responders.cohort):
-            ledger.measured(updates_used=len(kept))
+            ledger.record(updates_used=len(kept))
         return kept
 
     def merge(
@@ -313,10 +313,10 @@ class FederatedRounds(Rounds):
             counted, shares = replace(counted, factors=factors), factors / factors.sum()
         statistics = counted.only(state.weights.keys() - before.keys()).mean(shares)
         counted = counted.only(before)
-        ledger.measured(train_loss=float(counted.losses.mean()))
-        ledger.measured(update_norm=float(counted.distances(before).mean()))
+        ledger.record(train_loss=float(counted.losses.mean()))
+        ledger.record(update_norm=float(counted.distances(before).mean()))
         merged, memory, metrics = contract.merge(self.server, before, counted, state.server)
-        ledger.measured(**metrics)
+        ledger.record(**metrics)
         return merged | statistics, memory
 
     def observe(

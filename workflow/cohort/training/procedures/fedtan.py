@@ -47,8 +47,8 @@ def charge_exchange(weights: Weights, copies: int, ledger: Ledger) -> None:
     running = {name: tensor for name, tensor in weights.items() if name.endswith(endings)}
     size = size_in_bytes(running)
     for what in ("batch_statistics", "gradients_of_statistics") if running else ():
-        ledger.sent(what, size, to="server", copies=copies)
-        ledger.sent(what, size, to="clients", copies=copies)
+        ledger.add_traffic(what, size, to="server", copies=copies)
+        ledger.add_traffic(what, size, to="clients", copies=copies)
 
 
 class FirstStepTogether(serial.SerialTrainer):

@@ -52,7 +52,7 @@ class NeedGatherer:
         """Record what each of so many clients uploads for the needs that are gathered then."""
         for need in self.gathered_at(when):
             if size := need.upload(self.task.classes):
-                ledger.sent(need.name, size, to="server", copies=clients)
+                ledger.add_traffic(need.name, size, to="server", copies=clients)
 
 
 def scatter_rows(values: np.ndarray, positions: np.ndarray, count: int) -> np.ndarray:
@@ -100,11 +100,11 @@ class ModelEvaluation:
 
     @cached_property
     def inputs(self) -> Tensor:
-        self.ledger.evaluated(len(self.indices), self.client)
+        self.ledger.add_evaluation(len(self.indices), self.client)
         return self.samples.inputs(self.indices)
 
     def _computed(self, compute: Callable[..., Any]) -> Any:
-        self.ledger.evaluated(len(self.indices), self.client)
+        self.ledger.add_evaluation(len(self.indices), self.client)
         given = self.task.model, self.weights, self.samples, self.indices
         return compute(*given, plain=self.task.plain)
 
@@ -190,7 +190,7 @@ class ModelEvaluations:
 
     def reserved_loss(self) -> np.ndarray:
         assert self.trainer is not None
-        self.ledger.evaluated(len(self.task.reserved) * len(self.clients), client=None)
+        self.ledger.add_evaluation(len(self.task.reserved) * len(self.clients), client=None)
         return self.trainer.losses(self._trained, self.task.test_samples, self.task.reserved)
 
     @cached_property
