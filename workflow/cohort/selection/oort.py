@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import SHARE, parameter
-from cohort.selection.selector import Clients, Reports, Rng, Selector, Skipping, State, View
+from cohort.selection.selector import Clients, ConditionalNeeds, Reports, Rng, Selector, State, View
 from cohort.selection.simple import draw_without_replacement, leave_out_empty
 
 CLIP = 0.95  # the quantile of utilities that none exceeds
@@ -231,7 +231,7 @@ def is_new(state: State) -> np.ndarray:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tifl(Selector, Skipping):
+class Tifl(Selector, ConditionalNeeds):
     """Draws each cohort from one of several tiers of equally fast clients (algorithm 2).
 
     Clients are sorted by how long a round is expected to take them, and split into tiers of equal

@@ -8,7 +8,7 @@ import numpy as np
 from cohort.core.components import SHARE, parameter
 from cohort.core.lazy import lazy
 from cohort.selection import pools, simple
-from cohort.selection.selector import Clients, Reports, Rng, Selector, Skipping, State, View
+from cohort.selection.selector import Clients, ConditionalNeeds, Reports, Rng, Selector, State, View
 
 scipy = lazy("scipy")
 
@@ -213,7 +213,7 @@ NOISE = 0.01  # the standard deviation of a change of loss that no other client 
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedCor(Selector, Skipping):
+class FedCor(Selector, ConditionalNeeds):
     """Chooses, one after another, the clients whose loss is correlated most with the losses of all,
     given those that are chosen already (Tang et al., CVPR 2022).
 

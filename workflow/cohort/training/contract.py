@@ -99,7 +99,7 @@ class CheckedSelector:
         self.probe_batches = selector.batches if isinstance(selector, abilities.Probing) else 0
 
     def asks(self, state: State, view: View) -> bool:
-        if not isinstance(self.selector, abilities.Skipping):
+        if not isinstance(self.selector, abilities.ConditionalNeeds):
             return True
         return bool(self.selector.asks(read_only(state), read_only(view)))
 
@@ -134,7 +134,7 @@ class CheckedSelector:
         return _declared(metrics, self.selector.metrics, "measure")
 
     def probabilities(self, state: State, candidates: Clients, view: View) -> np.ndarray | None:
-        if not isinstance(self.selector, abilities.Weighing):
+        if not isinstance(self.selector, abilities.ProbabilityRecording):
             return None
         answer = np.asarray(self.selector.probabilities(*map(read_only, (state, candidates, view))))
         wanted = f"a number for each of {len(candidates)} candidates"
