@@ -139,5 +139,5 @@ def saved(plan: Path, device: torch.device) -> RunState:
     """The state in a cell's checkpoint."""
     cell = read_cell(plan)
     folder = state_folder(cell.path)
-    run = Run.begin(cell, folder / CHECKPOINT, device, "batched")
+    run = Run.begin(cell, folder / CHECKPOINT, device, "batched", None)
     return replace(run.state, sessions=run.state.sessions[:-1])  # without this look at it

@@ -43,16 +43,16 @@ class GivenUp(Stopped):
 def become_host(folder: Path, digest: str, is_done: Callable[[], bool]) -> IO[str] | None:
     """The lock of the host, if need be after waiting for another one; None if that one has trained
     the cell, or has failed to."""
-    wish = folder / digest
-    with lock(wish):
+    request_file = folder / digest
+    with lock(request_file):
         host = try_lock(folder / HOST)
         if host is None:
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # like SIGTERM: nothing is to be saved
             print("trained in a stack of cells by another process, as long as it runs", flush=True)
-        while host is None and wish.exists() and not is_done():
+        while host is None and request_file.exists() and not is_done():
             time.sleep(machine.POLL_SECONDS)
             host = try_lock(folder / HOST)
-        wish.unlink(missing_ok=True)
+        request_file.unlink(missing_ok=True)
     return host
 
 

@@ -22,7 +22,7 @@ class NativeTrainer(Trainer):
     name: ClassVar[str] = "native"
 
     @classmethod
-    def refusal(cls, task: Task) -> str:
+    def unsupported_reason(cls, task: Task) -> str:
         try:
             if task.settings.optimizer != "sgd":
                 raise network.Unsupported(task.settings.optimizer)

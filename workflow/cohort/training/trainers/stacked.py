@@ -79,7 +79,7 @@ class StackedTrainer(Trainer):
         return plain
 
     @classmethod
-    def refusal(cls, task: Task) -> str:
+    def unsupported_reason(cls, task: Task) -> str:
         if task.settings.optimizer != "sgd":
             return f"the batched trainer has no {task.settings.optimizer}"
         for layer in task.model.modules():

@@ -40,7 +40,7 @@ class Trainer:
         """Set up what the trainer needs besides its network, settings and data."""
 
     @classmethod
-    def refusal(cls, task: Task) -> str:
+    def unsupported_reason(cls, task: Task) -> str:
         """The reason why this trainer cannot do the local work of a task; empty if it can."""
         return ""
 
