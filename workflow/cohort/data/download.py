@@ -52,17 +52,17 @@ def is_downloaded(raw: Mapping[str, Any], target: str | Path) -> bool:
     return Path(target).exists() and (not expected or sha256(target) == expected)
 
 
-def _copy_or_unpack(file: RawFile, path: Path, target: Path, called: str) -> None:
-    """Copy or unpack a local file; `called` names it in error messages."""
+def _copy_or_unpack(file: RawFile, path: Path, target: Path, source: str) -> None:
+    """Copy or unpack a local file; `source` names it in error messages."""
     if not path.exists():
-        raise UserError(f"{called}, the source of {target.parent.name}, does not exist")
+        raise UserError(f"{source}, the source of {target.parent.name}, does not exist")
     with atomic_write(target) as temporary:
         if file.is_archive and path.name == file.source_name:
-            check(file, path, called, packed=True)
-            unpack(path, file.member, file.bytes, temporary, called)
+            check(file, path, source, packed=True)
+            unpack(path, file.member, file.bytes, temporary, source)
         else:
             shutil.copyfile(path, temporary)
-        check(file, temporary, called)
+        check(file, temporary, source)
 
 
 def _from_any_source(file: RawFile, target: Path, mirror: str) -> None:
