@@ -21,9 +21,9 @@ from cohort.data.raw import RawFile, check, files_in_mirror, unpack
 
 PACKED = Path("resources/raw/packed")  # can be deleted at any time
 WAITS = (2.0, 8.0, 30.0)  # seconds before each retry
-TIMEOUT = 30.0  # seconds without a byte, or with fewer than SLOWEST a second; between two reports
-SLOWEST = 1000.0  # bytes a second
-LIMIT = 20 << 30  # bytes, more than any file here, should a server never stop sending
+TIMEOUT = 30.0  # seconds without a byte, or with fewer than MIN_SPEED a second; between two reports
+MIN_SPEED = 1000.0  # bytes a second
+MAX_BYTES = 20 << 30  # more than any file here, should a server never stop sending
 RETRIED = (408, 425, 429)  # like all statuses from 500 on; any other client error is final
 ADVICE = "check the network, or fetch it by hand and name its folder as data_mirror"
 
@@ -136,13 +136,13 @@ def _fetch_once(url: str, target: Path) -> None:
         size = 0
         while block := response.read1(1 << 20):  # what has come, not waiting for a whole block
             file.write(block)
-            if file.tell() > LIMIT:
-                raise UserError(f"{url}: more than {LIMIT} bytes came, which it cannot have")
+            if file.tell() > MAX_BYTES:
+                raise UserError(f"{url}: more than {MAX_BYTES} bytes came, which it cannot have")
             now = time.monotonic()
             if now - checked > TIMEOUT:
                 print(f"{url}: {_amount(file.tell(), expected)}")
-                if file.tell() - size < SLOWEST * (now - checked):
-                    raise OSError(f"slower than {SLOWEST:g} bytes a second")
+                if file.tell() - size < MIN_SPEED * (now - checked):
+                    raise OSError(f"slower than {MIN_SPEED:g} bytes a second")
                 checked, size = now, file.tell()
         if expected and file.tell() != expected:
             raise OSError(f"broke off after {file.tell()} of {expected} bytes")

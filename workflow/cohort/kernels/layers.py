@@ -15,7 +15,7 @@ from cohort.kernels import channelwise, convolution, padding
 EXACT = "float32"
 # of a gradient relative to its norm: so much may a unit change that rounding switches
 ERRORS = {EXACT: 0.03, "tf32": 0.03, "bfloat16": 0.1}
-LEAST = 1e-3  # of the whole gradient's norm, to which smaller ones are related: one may be rounding
+MIN_NORM = 1e-3  # of the whole gradient's, for relative errors: a smaller one may be rounding
 
 
 def with_kernels(network: nn.Module, precision: str = EXACT) -> nn.Module:
@@ -64,9 +64,9 @@ def check(network: nn.Module, layers: nn.Module, inputs: Tensor, precision: str 
         return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
     total = sum(float(results[0][name].square().sum()) for name in names) ** 0.5
     for name, expected in results[0].items():
-        kind, least = ("the gradient of ", LEAST * total) if name in names else ("", 1e-30)
+        kind, min_norm = ("the gradient of ", MIN_NORM * total) if name in names else ("", 1e-30)
         distance = float((results[1][name] - expected).double().norm())
-        distance /= max(float(expected.double().norm()), least)
+        distance /= max(float(expected.double().norm()), min_norm)
         if not distance < ERRORS[precision]:
             return f"{kind}{name} is off by {distance:.1e}"
     return ""

@@ -197,9 +197,9 @@ class ConvolutionCode(LayerCode):
 
     def emit_input_gradient(self) -> None:
         for part in split(self.layer.inputs[2], ACROSS):
-            most = max(1, self.layout.target.tile // part.size)
+            max_channels = max(1, self.layout.target.tile // part.size)
             for begin in part.starts:
-                for channels in split(self.layer.inner, most):
+                for channels in split(self.layer.inner, max_channels):
                     self._emit_input_tile(channels, begin, part.size)
 
     def _emit_input_tile(self, channels: Ranges, begin: int, across: int) -> None:

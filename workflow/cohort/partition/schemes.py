@@ -117,22 +117,22 @@ class Classes(Scheme):
         return deal_to_holders("class", samples_of, holders_of, clients, split)
 
 
-def check_holders(plural: str, number: int, clients: int, most: int, block: int) -> None:
-    """Raise ValueError if a client cannot hold `most` categories, or blocks leave some unheld."""
-    if most > number:
-        raise ValueError(f"a client cannot hold {most} {plural} where there are only {number}")
+def check_holders(plural: str, number: int, clients: int, k: int, block: int) -> None:
+    """Raise ValueError if a client cannot hold `k` categories, or blocks leave some unheld."""
+    if k > number:
+        raise ValueError(f"a client cannot hold {k} {plural} where there are only {number}")
     if clients * block < number:
         raise ValueError(f"{clients} clients leave some of the {number} {plural} unheld")
 
 
-def draw_holders(categories: int, clients: int, most: int, block: int, rng: Rng) -> list[list[int]]:
-    """Draw the holders of each category (class or domain). Client i holds `most`: the `block` that
+def draw_holders(categories: int, clients: int, k: int, block: int, rng: Rng) -> list[list[int]]:
+    """Draw the holders of each category (class or domain). Client i holds `k`: the `block` that
     begins at i * block, modulo their number, and others drawn at random."""
     holders_of: list[list[int]] = [[] for _ in range(categories)]
     for client in range(clients):
         first = (client * block + np.arange(block)) % categories
         rest = np.delete(np.arange(categories), first)
-        for category in [*first, *rng.choice(rest, most - block, replace=False)]:
+        for category in [*first, *rng.choice(rest, k - block, replace=False)]:
             holders_of[category].append(client)
     return holders_of
 
@@ -197,8 +197,8 @@ class Dirichlet(Scheme):
             super().check(classes, clients, samples, groups)
 
     def scaled(self, share: float) -> Self:
-        least = min(self.minimum, max(1, round(self.minimum * share)))
-        return dataclasses.replace(self, minimum=least)
+        minimum = min(self.minimum, max(1, round(self.minimum * share)))
+        return dataclasses.replace(self, minimum=minimum)
 
     def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         per_class = np.bincount(pool.labels)

@@ -23,7 +23,7 @@ DEGREE = 8192  # of the polynomials: 128 bits of security up to a modulus of 218
 MODULUS_BITS = [60, 40, 40, 60]
 SCALE = 2.0**40
 NOISE = 1e-3  # a thousand times what sums of thousands of fresh ciphertexts have
-LARGEST = 2**32  # far above any count of samples, far below what a wrong key decrypts
+MAX_SUM = 2**32  # far above any count of samples, far below what a wrong key decrypts
 ANSWER, INDEX, COUNT = 1, 4, 8  # bytes of a yes or no, of a place in a list, of a decrypted sum
 
 Pair = tuple[bytes, bytes]
@@ -56,7 +56,7 @@ class Client:
         """Decrypt a whole number: the nearest to what the ciphertext holds, as noise would reveal
         the key. Raise UserError for a value that is not almost whole, or huge."""
         (value,) = tenseal.ckks_vector_from(self.key, ciphertext).decrypt()
-        if not (abs(value) < LARGEST and abs(value - round(value)) < NOISE):
+        if not (abs(value) < MAX_SUM and abs(value - round(value)) < NOISE):
             why = "it was encrypted with another key, or somebody encrypted something else"
             raise UserError(f"a ciphertext does not decrypt to a whole number: {why}")
         return round(value)

@@ -86,11 +86,11 @@ class Entropy(Selector):
         return queue[len(queue) - min(round(self.buffer * view.clients), len(queue)) :]
 
 
-def without_resting(candidates: Clients, buffer: np.ndarray, least: int) -> np.ndarray:
+def without_resting(candidates: Clients, buffer: np.ndarray, count: int) -> np.ndarray:
     """The candidates that are not in the buffer, in ascending order. Where so many are absent that
-    these are fewer than `least`, those that entered it first are back."""
+    these are fewer than `count`, those that entered it first are back."""
     resting = buffer[np.isin(buffer, candidates)]
-    back = max(least + len(resting) - len(candidates), 0)
+    back = max(count + len(resting) - len(candidates), 0)
     return np.setdiff1d(candidates, resting[back:])
 
 
@@ -168,7 +168,7 @@ class KL(Selector, abilities.Allocating):
         first = waiting.pop(0)
         taken = {first: counts[first]}
         pooled = counts[first].copy()
-        most = pooled.max()
+        max_count = pooled.max()
         progress = True
         while progress:
             progress = False
@@ -177,7 +177,7 @@ class KL(Selector, abilities.Allocating):
                 if len(taken) == view.cohort or divergence < self.theta:
                     return taken
                 if counts[client][pooled.argmin()] > 0:
-                    taken[client] = np.minimum(most - pooled, counts[client])
+                    taken[client] = np.minimum(max_count - pooled, counts[client])
                     pooled += taken[client]
                     waiting.remove(client)
                     progress = True

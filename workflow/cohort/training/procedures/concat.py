@@ -24,7 +24,7 @@ from cohort.training.updates import Updates, Weights, local_steps, size_in_bytes
 
 NONE = -1  # the cluster of a client without samples
 STARTS = 10  # runs of k-means, of which the best is used
-STEPS = 100  # at most, of balanced k-means
+MAX_STEPS = 100  # of balanced k-means
 SLACK = 1.2  # largest size of a balanced cluster, relative to the mean
 CLASSIFIER = "classifier."
 PartUpdates = dict[str, Updates]  # by the prefix of the names of a part's weights
@@ -238,11 +238,11 @@ def cluster_clients(
 def _balance_clusters(shares: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Cluster clients by Lloyd's algorithm with optimal assignments within a limit of size."""
     clients, clusters = len(shares), len(centers)
-    most = max(int(SLACK * clients / clusters), -(-clients // clusters))
+    max_size = max(int(SLACK * clients / clusters), -(-clients // clusters))
     labels = np.full(clients, NONE)
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         distances = np.square(shares[:, None] - centers).sum(axis=2)
-        taken = linear_sum_assignment(np.repeat(distances, most, axis=1))[1] // most
+        taken = linear_sum_assignment(np.repeat(distances, max_size, axis=1))[1] // max_size
         if (taken == labels).all():
             break
         labels, centers = taken, centers.copy()

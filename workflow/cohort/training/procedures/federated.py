@@ -278,13 +278,13 @@ class FederatedRounds(Rounds):
         samples = steps * self.task.settings.batch
         return samples / self.speeds.samples[clients] + size / self.speeds.bytes[clients]
 
-    def wait(self, clients: Clients, seconds: np.ndarray, ledger: Ledger, least: float = 0) -> None:
+    def wait(self, clients: Clients, seconds: np.ndarray, ledger: Ledger, floor: float = 0) -> None:
         """Add the simulated time of the slowest client, with all that it evaluated, but at least
         so many seconds."""
         if self.speeds is not None:
             samples = np.array([float(ledger.evaluations[client]) for client in clients.tolist()])
             evaluating = FORWARD * samples / self.speeds.samples[clients]
-            ledger.add_wait(float((seconds + evaluating).max(initial=least)))
+            ledger.add_wait(float((seconds + evaluating).max(initial=floor)))
 
     def keep(
         self, updates: Updates, reports: Reports, responders: Responders, ledger: Ledger

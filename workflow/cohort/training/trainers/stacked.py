@@ -124,12 +124,12 @@ class Stacks:
 
     def __init__(self) -> None:
         self.stack: Stack | None = None
-        self.most = sys.maxsize  # clients that fit into the memory
+        self.max_height = sys.maxsize  # clients that fit into the memory
 
     def train(self, parts: Sequence[Part]) -> list[Trained | Exception]:
         """What came of each part, or why it failed."""
         height = sum(len(part.works) for part in parts)
-        if height <= self.most:
+        if height <= self.max_height:
             try:
                 return [*self._stack_for(parts).train(parts)]
             except Exception as error:
@@ -138,9 +138,9 @@ class Stacks:
                 if height == 1 or (len(parts) == 1 and not is_memory):
                     return [error]
             if is_memory:
-                self.most = -(-height // 2)
+                self.max_height = -(-height // 2)
                 print(f"the memory is too small for {height} clients at once", flush=True)
-        size, chunks = min(self.most, -(-height // 2)), list[list[Part]]()
+        size, chunks = min(self.max_height, -(-height // 2)), list[list[Part]]()
         if len(parts) == 1:
             works = [parts[0].works[begin : begin + size] for begin in range(0, height, size)]
             return [reduce(_join, (self.train([parts[0]._replace(works=own)])[0] for own in works))]
