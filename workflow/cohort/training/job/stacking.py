@@ -85,10 +85,10 @@ class Member(threading.Thread):
 
     def ask(self, part: Part) -> Trained:
         """Have a part trained, in the member's own thread; raise what the host raises instead."""
-        self.part, asked = part, time.perf_counter()
+        self.part, began = part, time.perf_counter()
         self._yielded.set()
         self._wait_for_turn()
-        part.cursor.ledger.exclude(time.perf_counter() - asked - self.seconds)
+        part.cursor.ledger.exclude(time.perf_counter() - began - self.seconds)
         answer, self._answer = self._answer, None
         if isinstance(answer, BaseException):
             raise answer
@@ -139,13 +139,13 @@ class Host:
     def run(self, digest: str) -> None:
         """Train the cell with this digest and the group to their ends, and others until then. Raise
         the cell's error, at last: no other job of a group may begin after one that fails."""
-        is_pack, own = bool(self.group), self._begin(digest, is_guest=False)
+        is_pack, own_member = bool(self.group), self._begin(digest, is_guest=False)
         until = time.monotonic()
         with contextlib.suppress(GivenUp):  # by the alarm
-            while (own.part or is_pack or time.monotonic() < until) and not self.signals:
-                if own.part:
+            while (own_member.part or is_pack or time.monotonic() < until) and not self.signals:
+                if own_member.part:
                     until = time.monotonic() + LAST_SECONDS
-                if own.part or is_pack:
+                if own_member.part or is_pack:
                     self._admit()
                 members, begun = list(self.members), time.perf_counter()
                 if not members:
@@ -157,8 +157,8 @@ class Host:
                     self._resume(member, answers.pop(0))
         for member in list(self.members):
             self._resume(member, GivenUp())
-        if own.error is not None:
-            raise own.error
+        if own_member.error is not None:
+            raise own_member.error
 
     def _begin(self, digest: str, is_guest: bool = True) -> Member:
         member = Member(digest, is_guest, self.train, self.signals)

@@ -172,7 +172,7 @@ class Concatenated(nn.Module):
         """Weights with which each network starts as a copy of `weights`, the classifier its own."""
         initial = self.state_dict()
         for cluster in range(len(self.networks)):
-            initial |= {f"{prefix_of(cluster)}{name}": own for name, own in weights.items()}
+            initial |= {f"{prefix_of(cluster)}{name}": value for name, value in weights.items()}
         return {name: tensor.detach().clone() for name, tensor in initial.items()}
 
     def summed_classifiers(self, weights: Weights) -> Weights:
@@ -197,7 +197,7 @@ def last_linear(network: nn.Module) -> nn.Linear:
 def features(network: nn.Module, inputs: Tensor) -> Tensor:
     """The input of a network's last linear layer."""
     seen: list[Tensor] = []
-    with last_linear(network).register_forward_pre_hook(lambda layer, given: seen.append(given[0])):
+    with last_linear(network).register_forward_pre_hook(lambda layer, args: seen.append(args[0])):
         network(inputs)
     return seen[0]
 
@@ -222,16 +222,16 @@ def cluster_clients(
     without samples. Clusters are numbered in the order of their first clients; there are fewer than
     `clusters` if there are fewer distinct distributions."""
     sizes = label_counts.sum(axis=1)
-    held = np.flatnonzero(sizes)
-    shares = label_counts[held] / sizes[held, None]
+    holders = np.flatnonzero(sizes)
+    shares = label_counts[holders] / sizes[holders, None]
     seed = int(rng.integers(2**31))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distributions than clusters
-        kmeans = KMeans(min(clusters, len(held)), n_init=STARTS, random_state=seed).fit(shares)
+        kmeans = KMeans(min(clusters, len(holders)), n_init=STARTS, random_state=seed).fit(shares)
     labels = _balance_clusters(shares, kmeans.cluster_centers_) if balanced else kmeans.labels_
     _, first, label = np.unique(labels, return_index=True, return_inverse=True)
     of_client = np.full(len(label_counts), NONE)
-    of_client[held] = np.argsort(np.argsort(first))[label]
+    of_client[holders] = np.argsort(np.argsort(first))[label]
     return of_client
 
 

@@ -131,8 +131,7 @@ class StratifiedSingleRounds(HandoffRounds):
         self.procedure = procedure
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
-        asked = self.procedure
-        chunks = asked.chunk, asked.retained, bool(asked.weighted)
+        chunks = self.procedure.chunk, self.procedure.retained, bool(self.procedure.weighted)
         with ledger.timed("selecting"):
             data, rng = client_data(self.task), schedule_rng(self.task, round)
             epoch = label_schedule.schedule_single_samples(data, rng, *chunks)
