@@ -94,8 +94,8 @@ class FederatedRounds(Rounds):
         steps = np.array([local_steps(size, task.settings)[0] for size in task.sizes])
         clients, size = np.arange(len(steps)), self.model_bytes
         seconds = self.seconds(clients, steps, 2 * size)
-        given = {"seconds": seconds, "transfers": self.seconds(clients, 0 * steps, size)}
-        reports = self.needs.gather("once", clients, Ledger(), **given)
+        fields = {"seconds": seconds, "transfers": self.seconds(clients, 0 * steps, size)}
+        reports = self.needs.gather("once", clients, Ledger(), **fields)
         if not self.selector.allocates and not self.selector.probe_batches:
             with errors.refusals_as_errors(f"participation '{task.settings.participation}': "):
                 task.participation.check(seconds[task.sizes > 0])
@@ -113,8 +113,8 @@ class FederatedRounds(Rounds):
         works = self.local_work(state, responders, pool, round)
         updates = self.train(state, works, pool, ledger)
         reports = self.report(state, works, updates, pool, ledger)
-        kept = self.keep(updates, reports, responders, ledger)
-        weights, memory = self.merge(state, updates, kept, responders, ledger)
+        used = self.keep(updates, reports, responders, ledger)
+        weights, memory = self.merge(state, updates, used, responders, ledger)
         selector = self.observe(state, responders, reports, pool, ledger)
         self.charge_transfers(1, ledger)
         return replace(state, weights=weights, server=memory, selector=selector)
@@ -139,8 +139,8 @@ class FederatedRounds(Rounds):
         size, reports = self.model_bytes, dict(view.reports)
         ledger.add_traffic("model", size, to="clients", copies=len(clients))
         if asks:
-            given = {"weights": state.weights, "round": round}
-            for need, values in self.needs.gather("before", clients, ledger, **given).items():
+            fields = {"weights": state.weights, "round": round}
+            for need, values in self.needs.gather("before", clients, ledger, **fields).items():
                 reports[need] = scatter_rows(values, clients, settings.clients)
         probes, steps = None, np.zeros(len(clients))
         if self.selector.probe_batches:
@@ -158,7 +158,7 @@ class FederatedRounds(Rounds):
         if self.speeds is not None:
             ledger.add_wait(3600 * self.task.availability.idle_hours)
         ledger.record(cohort_entropy=0.0)
-        return replace(state)
+        return state
 
     def probe(
         self, state: RunState, pool: np.ndarray, round: int, ledger: Ledger
@@ -206,7 +206,7 @@ class FederatedRounds(Rounds):
         and updates of the others are charged, but not computed, because nobody looks at them."""
         settings, size = self.task.settings, self.model_bytes
         sizes = counts.sum(axis=1)
-        steps = np.array([local_steps(held, settings)[0] if held else 0 for held in sizes])
+        steps = np.array([local_steps(count, settings)[0] if count else 0 for count in sizes])
         if pool.probes is not None:
             rows = [pool.probes.clients.index(client) for client in cohort]
             steps -= pool.probes.steps[rows].cpu().numpy()
@@ -263,9 +263,9 @@ class FederatedRounds(Rounds):
         size = self.model_bytes * (1 if pool.has_model else 2)
         clients = np.array(updates.clients, dtype=np.int64)
         seconds = self.seconds(clients, updates.steps.cpu().numpy(), size)
-        given = {"weights": state.weights, "trainer": self.trainer, "seconds": seconds}
-        given |= {"local_models": updates, "works": works}
-        reports = self.needs.gather("after", clients, ledger, **given)
+        fields = {"weights": state.weights, "trainer": self.trainer, "seconds": seconds}
+        fields |= {"local_models": updates, "works": works}
+        reports = self.needs.gather("after", clients, ledger, **fields)
         are_missing = len(clients) < len(ledger.cohort)
         self.wait(clients, seconds, ledger, are_missing * self.task.participation.patience)
         return reports
@@ -292,24 +292,24 @@ class FederatedRounds(Rounds):
         """The rows of the updates that count: not those of clients without samples, nor those that
         the selector filters out."""
         sizes = updates.sizes.cpu().numpy()
-        kept = np.flatnonzero(self.selector.keep(reports, sizes) & (sizes > 0))
-        labels = responders.label_counts[responders.responds][kept].sum(axis=0)
+        used = np.flatnonzero(self.selector.keep(reports, sizes) & (sizes > 0))
+        labels = responders.label_counts[responders.responds][used].sum(axis=0)
         ledger.record(cohort_entropy=float(entropy_bits(labels)))
-        if len(kept) < len(responders.cohort):
-            ledger.record(updates_used=len(kept))
-        return kept
+        if len(used) < len(responders.cohort):
+            ledger.record(updates_used=len(used))
+        return used
 
     def merge(
-        self, state: RunState, updates: Updates, kept: Rows, responders: Responders, ledger: Ledger
+        self, state: RunState, updates: Updates, used: Rows, responders: Responders, ledger: Ledger
     ) -> tuple[Weights, Weights]:
         """Apply the server rule: return the new global weights and the rule's new memory, both
         unchanged if no update counts."""
-        if not len(kept):
+        if not len(used):
             return state.weights, state.server
-        counted, before = updates.select_rows(kept.tolist()), self.task.trainable(state.weights)
+        counted, before = updates.select_rows(used.tolist()), self.task.trainable(state.weights)
         shares = counted.shares()
         if responders.weights is not None:
-            factors = torch.from_numpy(responders.weights[responders.responds][kept]).to(shares)
+            factors = torch.from_numpy(responders.weights[responders.responds][used]).to(shares)
             counted, shares = replace(counted, factors=factors), factors / factors.sum()
         statistics = counted.only(state.weights.keys() - before.keys()).mean(shares)
         counted = counted.only(before)

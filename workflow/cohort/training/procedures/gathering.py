@@ -32,20 +32,20 @@ class NeedGatherer:
         return [need for need in self.all if need.gathered == when]
 
     def gather(
-        self, when: str, clients: Sequence[int] | np.ndarray, ledger: Ledger, **given: Any
+        self, when: str, clients: Sequence[int] | np.ndarray, ledger: Ledger, **fields: Any
     ) -> dict[str, np.ndarray]:
         """Measure the needs that are gathered then, by need: a row for each of the clients, who
-        upload it. What is `given` are fields of `ModelEvaluations`."""
-        asked = read_only(np.array(clients, dtype=np.int64))
-        context = ModelEvaluations(self.task, asked, ledger, **given)
-        answers, wanted = {}, f"numbers of {len(asked)} clients"
+        upload it. The `fields` are those of `ModelEvaluations`."""
+        numbers = read_only(np.array(clients, dtype=np.int64))
+        context = ModelEvaluations(self.task, numbers, ledger, **fields)
+        answers, wanted = {}, f"numbers of {len(numbers)} clients"
         with ledger.timed("selecting"):
             for need in self.gathered_at(when):
                 answer = np.asarray(need.measure(context))
-                are_rows = answer.shape[:1] == asked.shape and answer.dtype.kind in "fiub"
+                are_rows = answer.shape[:1] == numbers.shape and answer.dtype.kind in "fiub"
                 require(are_rows, f"need '{need.name}'", answer, wanted)
                 answers[need.name] = answer
-        self.charge(when, len(asked), ledger)
+        self.charge(when, len(numbers), ledger)
         return answers
 
     def charge(self, when: str, clients: int, ledger: Ledger) -> None:
@@ -105,8 +105,8 @@ class ModelEvaluation:
 
     def _computed(self, compute: Callable[..., Any]) -> Any:
         self.ledger.add_evaluation(len(self.indices), self.client)
-        given = self.task.model, self.weights, self.samples, self.indices
-        return compute(*given, plain=self.task.plain)
+        task, weights = self.task, self.weights
+        return compute(task.model, weights, self.samples, self.indices, plain=task.plain)
 
 
 @dataclass(frozen=True)
@@ -197,9 +197,9 @@ class ModelEvaluations:
     def _local_on_reserved(self) -> list[ModelEvaluation]:
         """The evaluations of the local models on reserved samples, cached so that needs which share
         them are charged for them once."""
-        given = self.task.test_samples, self.task.reserved, None
+        reserved = self.task.test_samples, self.task.reserved, None
         models = map(self._trained.client_weights, range(len(self.clients)))
-        return [ModelEvaluation(self.task, self.ledger, model, *given) for model in models]
+        return [ModelEvaluation(self.task, self.ledger, model, *reserved) for model in models]
 
     def _on_samples(self, weights: Weights, indices: np.ndarray, client: int) -> ModelEvaluation:
         samples = self.task.train_samples
