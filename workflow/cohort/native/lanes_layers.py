@@ -180,9 +180,9 @@ class LayerCode:
         """Emit sums over samples: `goal` (result, row) gets each result's gradient (result, sample)
         times each of the `count` rows that were transposed last (sample, row)."""
         emit, lanes = self.emit, self.lanes
-        vectors, left = divmod(count, lanes)
+        vectors, rest = divmod(count, lanes)
         inner = [(part, lanes) for part in emitter.split(vectors, ABREAST)]
-        inner += [(Ranges(vectors, 1, 1), left)] if left else []
+        inner += [(Ranges(vectors, 1, 1), rest)] if rest else []
         for columns, used in inner:
             for outer in emitter.split(results, self.layout.target.tile // ABREAST):
                 wide, pairs = columns.size, outer.size * columns.size
@@ -257,11 +257,11 @@ class Product:
                 source, lanes = self.source(block, term), self.layout.lanes
                 loaded = [(index, emit.load(source, index * lanes)) for index in range(abreast)]
                 for result in range(size):
-                    own = slice(result * abreast, (result + 1) * abreast)
+                    span = slice(result * abreast, (result + 1) * abreast)
                     factor = emit.broadcast(emit.load_number(of_term, result * strides[0]))
-                    tile = values[own]
+                    tile = values[span]
                     emit.add_outer_product(tile, abreast, [factor], loaded)
-                    values[own] = tile
+                    values[span] = tile
             for number, value in enumerate(sums.load()):
                 result, which = divmod(number, abreast)
                 self.store(value, emit.add(block, which), emit.add(first, result))
@@ -283,8 +283,8 @@ class LinearCode(LayerCode):
             value = self.emit.relu(value) if layer.rectifies else value
             self.emit.store(value, self.pointer(self.outputs, block, 0, 0, output))
 
-        given = layer.outer, layer.inner, self._features(self.inputs), store, self.broadcast_bias
-        Product(self.emit, self.layout, *given).emit_code(self.weight_pointer(), (layer.inner, 1))
+        args = layer.outer, layer.inner, self._features(self.inputs), store, self.broadcast_bias
+        Product(self.emit, self.layout, *args).emit_code(self.weight_pointer(), (layer.inner, 1))
 
     def emit_weight_gradient(self) -> None:
         emit, layer, gradients = self.emit, self.layer, self.layout.gradients[self.number + 1]
@@ -309,8 +309,8 @@ class LinearCode(LayerCode):
         def store(value: str, block: Index, inner: Index) -> None:
             self.store_gradient(value, block, 0, 0, inner)
 
-        given = layer.inner, layer.outer, self._features(gradients), store
-        Product(self.emit, self.layout, *given).emit_code(self.weight_pointer(), (1, layer.inner))
+        args = layer.inner, layer.outer, self._features(gradients), store
+        Product(self.emit, self.layout, *args).emit_code(self.weight_pointer(), (1, layer.inner))
 
     def _features(self, array: Array) -> Pointer:
         """Pointers to the numbers of this layer's inputs or outputs, in one row over all axes."""

@@ -123,15 +123,15 @@ class Reselect(Random, abilities.Filtering):
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
         soft_labels = np.nan_to_num(reports["soft_labels"])  # NaN for a client without samples
         weighted = soft_labels * sizes[:, None]
-        kept = np.arange(len(sizes))
+        rows = np.arange(len(sizes))
         highest = entropy_bits(weighted.sum(axis=0))
-        while len(kept) > 1:
-            without = entropy_bits(weighted[kept].sum(axis=0) - weighted[kept])
+        while len(rows) > 1:
+            without = entropy_bits(weighted[rows].sum(axis=0) - weighted[rows])
             if not without.max() > highest + TIE:
                 break
             highest = without.max()
-            kept = np.delete(kept, np.flatnonzero(without >= highest - TIE)[0])
-        return np.isin(np.arange(len(sizes)), kept)
+            rows = np.delete(rows, np.flatnonzero(without >= highest - TIE)[0])
+        return np.isin(np.arange(len(sizes)), rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,16 +208,16 @@ class FedCbs(Selector):
     def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         assert view.label_counts is not None
         counts = view.label_counts[candidates].astype(np.float64)
-        held, left = np.zeros(counts.shape[1]), np.arange(len(candidates))
+        pooled, rest = np.zeros(counts.shape[1]), np.arange(len(candidates))
         cohort: list[int] = []
         while len(cohort) < view.cohort:
-            weights = -(len(cohort) + 1) * np.log(imbalance(held + counts[left]) + PERFECT)
+            weights = -(len(cohort) + 1) * np.log(imbalance(pooled + counts[rest]) + PERFECT)
             if not cohort:
                 spread = 3 * np.log(state["round"]) / (2 * state["count"][candidates])
                 weights = np.log(np.exp(weights) + self.exploration * np.sqrt(spread))
-            (drawn,) = draw_without_replacement(weights, 1, rng)
-            cohort.append(candidates[left[drawn]])
-            held, left = held + counts[left[drawn]], np.delete(left, drawn)
+            (position,) = draw_without_replacement(weights, 1, rng)
+            cohort.append(candidates[rest[position]])
+            pooled, rest = pooled + counts[rest[position]], np.delete(rest, position)
         return np.array(cohort)
 
     def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
