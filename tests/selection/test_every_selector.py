@@ -63,8 +63,7 @@ def frozen(arrays: Reports) -> State:
 def test_cohorts_are_distinct_candidates_drawn_by_the_generator_alone(
     name: str, seed: int, clients: int, cohort: int
 ):
-    """In six rounds, some of whose clients do not answer. State, reports and view stay as they
-    are."""
+    """In six rounds, with clients that do not answer. State, reports and view do not change."""
     selector, rng = SELECTORS[name](), default_rng(seed)
     view = view_of(selector, clients, cohort, rng)
     state = selector.begin(view, default_rng([seed, 0]))

@@ -66,8 +66,7 @@ def prepare(plan: str | Path, output: str | Path) -> None:
         is_unknown = settings["scale"] and not settings["mean"]
         moments = Moments(settings["shape"][0]) if is_unknown else None
         for name, split in splits.items():
-            of_training = moments if name == "train" else None
-            _write(file, name, split, TYPES[settings["kind"]], of_training)
+            _write(file, name, split, TYPES[settings["kind"]], moments if name == "train" else None)
         if moments is not None:
             file.attrs.update(moments.scaled(settings["scale"], settings["standardized"]))
 

@@ -113,10 +113,9 @@ class Trace(Availability):
             raise ValueError(f"has {devices} devices for {clients} clients")
 
     def present(self, clients: int, seed: int, round: int, hour: float) -> np.ndarray:
-        device, times = self.spells()
+        device, (start, end) = self.spells()
         rng = randomness.generator(seed, "availability")
         devices = rng.permutation(device.max() + 1)[:clients]
-        start, end = times
         now = hour % end.max()
         return np.isin(devices, device[(start <= now) & (now < end)])
 

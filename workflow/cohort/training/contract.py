@@ -140,14 +140,13 @@ class CheckedSelector:
         wanted = f"a number for each of {len(candidates)} candidates"
         return require(answer.shape == candidates.shape, "probabilities", answer, wanted)
 
-    def quotas(self, cohort: Clients, view: View, label_counts: np.ndarray) -> np.ndarray:
+    def quotas(self, cohort: Clients, view: View, counts: np.ndarray) -> np.ndarray:
         if not isinstance(self.selector, abilities.Allocating):
-            return label_counts
+            return counts
         quotas = np.asarray(self.selector.quotas(read_only(cohort), read_only(view)))
-        shape = label_counts.shape
-        are_counts = quotas.shape == shape and quotas.dtype.kind in "iu" and quotas.min() >= 0
-        wanted = f"whole numbers from 0 up of shape {shape} (client, class)"
-        return require(are_counts, "quotas", quotas, wanted)
+        fits = quotas.shape == counts.shape and quotas.dtype.kind in "iu" and quotas.min() >= 0
+        wanted = f"whole numbers from 0 up of shape {counts.shape} (client, class)"
+        return require(fits, "quotas", quotas, wanted)
 
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
         if not isinstance(self.selector, abilities.Filtering):

@@ -193,8 +193,7 @@ class Pacs(Parser):
         for group, domain in enumerate(self.domains):
             inner = f"splits/{domain}_{part}_kfold.txt"
             root, lines = read_lines(archive, inner)
-            for line in lines:
-                file = line.partition(" ")[0]
+            for file in (line.partition(" ")[0] for line in lines):
                 if file != self.broken:
                     class_name = file.split("/")[1] if file.startswith(f"{domain}/") else file
                     source = f"{archive.filename}: {inner}: {file}"
