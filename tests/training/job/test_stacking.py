@@ -162,7 +162,7 @@ def test_cells_that_differ_in_a_common_setting_are_left_alone(group):
     assert [folder.exists() for folder in folders] == [True, True, False, False, False]
 
 
-def fail(*given: Any) -> Any:
+def fail(*args: Any) -> Any:
     raise ValueError("a mistake")
 
 
@@ -218,7 +218,7 @@ def test_a_host_ends_with_its_own_cell(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_cell_that_diverges_is_a_result_and_harms_none(group):
     expected = [alone(planned(clip=0.0, rounds=rounds)) for rounds in (14, 7)]
-    own, bad, other = group(*({"clip": 0.0} | each for each in DIVERGING))
+    own, bad, other = group(*({"clip": 0.0} | changes for changes in DIVERGING))
     train_cell(own)
     assert finished(bad).header["status"] == "diverged"
     for plan, record in zip((own, other), expected, strict=True):
