@@ -10,9 +10,7 @@ from cohort.selection import selector as abilities
 from cohort.selection.selector import Clients, Reports, Rng, Selector, State, View
 from cohort.selection.simple import Random, draw_without_replacement
 
-# Ties are common, and rounding would break them: entropies this close are equal, and the lowest
-# index wins.
-TIE = 1e-12
+TIE = 1e-12  # entropies this close are equal, or rounding would break ties; the lowest index wins
 BLOCK = 512  # rows
 ROUGH = 1e-3  # bits: more than the rounding error of an entropy in float32
 TINY, SOME = 1e-30, 1e-20  # a count of zero is replaced by TINY; a total below SOME is empty
