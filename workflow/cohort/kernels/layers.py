@@ -206,8 +206,8 @@ class _Convolution(Function):
             of_images = convolution.input_gradient(gradients, weights, ctx.shape, ctx.precision)
         both = images, gradients
         of_weights, of_bias = convolution.weight_gradients(*both, ctx.shape, ctx.precision)
-        of_bias = of_bias if ctx.needs_input_grad[2] else None
-        return of_images, of_weights, of_bias, None, None, None, None
+        bias_gradient = of_bias if ctx.needs_input_grad[2] else None
+        return of_images, of_weights, bias_gradient, None, None, None, None
 
 
 class _Depthwise(Function):
