@@ -25,7 +25,7 @@ class Server:
 
     url: str = ""
     answers: dict[str, list[bytes | int | tuple[bytes, int]]] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     def offer(self, name: str, *answers: bytes | int | tuple[bytes, int]) -> str:
         """The URL under which these answers are given."""
@@ -33,7 +33,7 @@ class Server:
         return f"{self.url}/{name}"
 
     def next_answer(self, path: str) -> bytes | int | tuple[bytes, int]:
-        self.asked.append(path)
+        self.requests.append(path)
         answers = self.answers.get(path, [404])
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
@@ -42,11 +42,11 @@ class Server:
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Retry without waiting."""
     monkeypatch.setattr(download, "WAITS", (0.0, 0.0))
-    told = Server()
+    server = Server()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            answer = told.next_answer(self.path)
+            answer = server.next_answer(self.path)
             if isinstance(answer, int):
                 self.send_error(answer)
                 return
@@ -60,9 +60,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        told.url = f"http://127.0.0.1:{http.server_address[1]}"
+        server.url = f"http://127.0.0.1:{http.server_address[1]}"
         thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield told
+        yield server
         http.shutdown()
         thread.join()

@@ -93,7 +93,7 @@ def test_an_archive_is_fetched_once_for_all_its_members(
         job.join()
     for member, content in members.items():
         assert Path("resources/raw/set", member[-1]).read_bytes() == content
-    assert server.asked == ["/set.tar.gz"]
+    assert server.requests == ["/set.tar.gz"]
     assert f"{url}: 0.0 of 0.0 MB in " in capsys.readouterr().out
 
 
@@ -122,7 +122,7 @@ def test_a_server_without_the_file(answer: Any, tries: int, sentence: str, serve
     url = server.offer("values", answer)
     message = refusal(declared(url))
     assert message.startswith(f"{url}: ") and sentence in message
-    assert len(server.asked) == tries
+    assert len(server.requests) == tries
 
 
 @pytest.mark.parametrize(("listens", "reason"), [(False, "Connection refused"), (True, "timed")])
@@ -206,7 +206,7 @@ def test_servers_are_asked_in_turn(server: Server):
     raw = declared(urls[0], packed=GZ)
     download(raw | {"mirrors": urls[1:]}, TARGET)
     assert TARGET.read_bytes() == CONTENT
-    assert server.asked == ["/nothing.gz", "/wrong.gz", "/right.gz"]
+    assert server.requests == ["/nothing.gz", "/wrong.gz", "/right.gz"]
     TARGET.unlink()
     message = refusal(declared(urls[0]) | {"mirrors": urls[1:2]})
     assert message.startswith(f"{urls[0]}: could not be fetched (")
@@ -221,7 +221,7 @@ def test_an_md5_alone_is_that_of_the_file_itself(server: Server):
     put("mirror/values", ZIP)
     TARGET.unlink()
     download(raw | {"source": f"{server.url}/nothing/values?download=1"}, TARGET, "mirror")
-    assert TARGET.read_bytes() == ZIP and server.asked == ["/values"]
+    assert TARGET.read_bytes() == ZIP and server.requests == ["/values"]
     assert "MD5 is " in refusal(raw | {"source": server.offer("values", ZIP[:-1])})
 
 

@@ -127,7 +127,7 @@ def of_selector(selector: Selector) -> list[Number]:
     """Twelve cohorts of four of twenty clients, with invented label counts and reports; thirty if
     the selector gathers reports in some rounds only. What is gathered before choosing, each
     client's probe included, is invented for the pool alone."""
-    rounds = 30 if isinstance(selector, abilities.Skipping) else 12
+    rounds = 30 if isinstance(selector, abilities.ConditionalNeeds) else 12
     counts = np.random.default_rng(3).integers(0, 30, (20, 5))
     shown = counts if "label_counts" in selector.needs else None
     view = View(clients=20, cohort=4, rounds=rounds, sizes=counts.sum(axis=1), label_counts=shown)
@@ -144,7 +144,7 @@ def of_selector(selector: Selector) -> list[Number]:
         pool = np.arange(20)
         if isinstance(selector, abilities.Screening):
             pool = selector.draw_pool(pool, view, np.random.default_rng([12, round]))
-        asks = not isinstance(selector, abilities.Skipping) or selector.asks(state, view)
+        asks = not isinstance(selector, abilities.ConditionalNeeds) or selector.asks(state, view)
         before = _invented_before(selector, pool, round) if asks else {}
         seen = replace(view, reports={**view.reports, **before})
         cohort = selector.select(state, pool, seen, np.random.default_rng([4, round]))

@@ -58,8 +58,8 @@ def cell_gets_a_free_gpu(device: torch.device, folder: Path) -> str:
         command = [sys.executable, "-c", HOLD]
         other = subprocess.Popen(command, env=environment() | visible, **ways)
         assert other.stdout is not None
-        said = other.stdout.readline()
-        assert "waiting" in said, f"the next cell does not wait: {said}"
+        line = other.stdout.readline()
+        assert "waiting" in line, f"the next cell does not wait: {line}"
     granted = other.communicate(timeout=PATIENCE_SECONDS)[0].strip()
     assert granted == "cuda:0", granted
     return f"the cell got {where}, the next one waited for it"
@@ -139,5 +139,5 @@ def saved(plan: Path, device: torch.device) -> RunState:
     """The state in a cell's checkpoint."""
     cell = read_cell(plan)
     folder = state_folder(cell.path)
-    run = Run.begin(cell, folder / CHECKPOINT, device, "batched")
+    run = Run.begin(cell, folder / CHECKPOINT, device, "batched", None)
     return replace(run.state, sessions=run.state.sessions[:-1])  # without this look at it

@@ -60,8 +60,8 @@ def compare(plan: Plan) -> None:
             np.testing.assert_array_equal(chosen, again, name)
         for metric, values in serial.metrics.items():
             if metric.endswith("_loss"):
-                again, called = batched.metrics[metric], f"{name}: {metric}"
-                np.testing.assert_allclose(again, values, rtol=1e-3, err_msg=called)
+                again, message = batched.metrics[metric], f"{name}: {metric}"
+                np.testing.assert_allclose(again, values, rtol=1e-3, err_msg=message)
 
 
 def test_strategies(project: Path):

@@ -255,9 +255,9 @@ def float32_is_not_tf32(device: torch.device, folder: Path) -> str:
         kernels = torch.randn(32, 16, 3, 3, device=device)
         pairs = {torch.matmul: (one, other), torch.conv2d: (images, kernels)}
         errors = []
-        for product, given in pairs.items():
-            exact = product(*(tensor.double() for tensor in given))
-            errors.append(float((product(*given) - exact).norm() / exact.norm()))
+        for product, tensors in pairs.items():
+            exact = product(*(tensor.double() for tensor in tensors))
+            errors.append(float((product(*tensors) - exact).norm() / exact.norm()))
         results[precision] = max(errors)
     assert results["float32"] < 5e-6, results
     return f"relative error {results['float32']:.1e} at float32, {results['tf32']:.1e} at tf32"

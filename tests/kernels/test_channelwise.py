@@ -46,8 +46,8 @@ def test_normalization(batch: int, side: int, channels: int, offset: float):
         own = like_pytorch(images[client]).requires_grad_()
         factors = [tensor[client].double().requires_grad_() for tensor in (weights, bias)]
         moments = [tensor[client].double() for tensor in (running_means, running_variances)]
-        given = own[:size], *moments, *factors, size > 1
-        expected = functional.batch_norm(*given, momentum=0.1, eps=EPS)
+        args = own[:size], *moments, *factors, size > 1
+        expected = functional.batch_norm(*args, momentum=0.1, eps=EPS)
         assert_close(
             like_pytorch(results[client].detach())[:size], expected.detach(), 1e-5 + offset * 2e-7
         )
@@ -66,11 +66,11 @@ def test_depthwise_convolution(shape: Shape):
     clients = 2
     images = torch.randn(clients, shape.batch, shape.height, shape.width, shape.channels)
     weights = torch.randn(clients, shape.channels, shape.rows, shape.columns)
-    given = images.to(DEVICE), weights.to(DEVICE), shape
-    results = channelwise.filter_channels(*given, backward=False)
+    args = images.to(DEVICE), weights.to(DEVICE), shape
+    results = channelwise.filter_channels(*args, backward=False)
     along = torch.randn(results.shape, device=DEVICE)
-    of_images = channelwise.filter_channels(along, given[1], shape, backward=True)
-    of_weights = channelwise.filter_gradient(given[0], along, shape)
+    of_images = channelwise.filter_channels(along, args[1], shape, backward=True)
+    of_weights = channelwise.filter_gradient(args[0], along, shape)
     for client in range(clients):
         leaves = like_pytorch(images[client]), weights[client].double()[:, None]
         leaves = [leaf.requires_grad_() for leaf in leaves]

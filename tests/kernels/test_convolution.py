@@ -50,14 +50,14 @@ def test_results_and_gradients(shape: Shape, rectifies: bool, pools: bool):
     images = torch.randn(clients, shape.batch, shape.height, shape.width, shape.channels)
     weights = torch.randn(clients, shape.outputs, shape.rows, shape.columns, shape.channels)
     bias = torch.randn(clients, shape.outputs)
-    given = [tensor.to(DEVICE) for tensor in (images, weights, bias)]
-    results, winners = convolve(*given, shape, "ieee", rectifies, pools)
+    tensors = [tensor.to(DEVICE) for tensor in (images, weights, bias)]
+    results, winners = convolve(*tensors, shape, "ieee", rectifies, pools)
     gradients = torch.randn(results.shape, device=DEVICE)
     before = gradients
     if rectifies:
         before = activation_gradient(gradients, results, winners, shape, pools)
-    of_images = input_gradient(before, given[1], shape, "ieee")
-    of_weights, of_bias = weight_gradients(given[0], before, shape, "ieee")
+    of_images = input_gradient(before, tensors[1], shape, "ieee")
+    of_weights, of_bias = weight_gradients(tensors[0], before, shape, "ieee")
     for client in range(clients):
         leaves = [first(each[client], torch.empty(0).double()) for each in (images, weights)]
         leaves = [leaf.requires_grad_() for leaf in (*leaves, bias[client].double())]

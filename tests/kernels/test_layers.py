@@ -110,28 +110,28 @@ def test_bfloat16_rounds_as_much_as_it_should(monkeypatch: pytest.MonkeyPatch):
     def as_float32(operand: TensorHandle) -> TensorHandle:
         return TensorHandle((operand.data.astype(np.uint32) << 16).view(np.float32), tl.float32)
 
-    def create_right_dot(self: InterpreterBuilder, *given: Any) -> TensorHandle:
-        if given[0].data.dtype == np.uint16:  # which the interpreter multiplies as integers
-            given = *map(as_float32, given[:2]), *given[2:]
-        return create_dot(self, *given)
+    def create_right_dot(self: InterpreterBuilder, *args: Any) -> TensorHandle:
+        if args[0].data.dtype == np.uint16:  # which the interpreter multiplies as integers
+            args = *map(as_float32, args[:2]), *args[2:]
+        return create_dot(self, *args)
 
     monkeypatch.setattr(InterpreterBuilder, "create_dot", create_right_dot)
     model, inputs = network("normalized").to(DEVICE), torch.randn(4, *SHAPE, device=DEVICE)
-    given = model, layers.with_kernels(model, "bfloat16"), inputs, "bfloat16"
-    assert layers.check(*given) == ""
+    args = model, layers.with_kernels(model, "bfloat16"), inputs, "bfloat16"
+    assert layers.check(*args) == ""
     monkeypatch.setitem(layers.ERRORS, "bfloat16", 1e-4)
-    assert layers.check(*given).startswith("the gradient of 0.weight is off by")
+    assert layers.check(*args).startswith("the gradient of 0.weight is off by")
 
 
 def test_kernels_that_are_wrong_or_fail_are_not_used(monkeypatch: pytest.MonkeyPatch):
     model, inputs = network("small-mlp").to(DEVICE), torch.randn(2, *SHAPE, device=DEVICE)
     assert layers.check(model, layers.with_kernels(model), inputs) == ""
     right = convolution.input_gradient
-    monkeypatch.setattr(convolution, "input_gradient", lambda *given: 1.1 * right(*given))
+    monkeypatch.setattr(convolution, "input_gradient", lambda *args: 1.1 * right(*args))
     error = layers.check(model, layers.with_kernels(model), inputs)
     assert error.startswith("the gradient of 1.weight is off by 1.0e-01")
 
-    def fail(*given: object) -> None:
+    def fail(*args: object) -> None:
         raise RuntimeError("no such instruction\non this card")
 
     monkeypatch.setattr(convolution, "convolve", fail)

@@ -91,18 +91,18 @@ def test_valid_shapes_pass_the_check(name: str, shape: Shape):
     MODELS[name]().check(shape)
 
 
-LEAST = {"lenet5": 16, "aml-lenet": 4, "small-cnn": 4, "stratify-cnn": 4}
-LEAST |= {"resnet18": 8, "resnet9": 8, "resnet20": 4}
+MIN_SIDES = {"lenet5": 16, "aml-lenet": 4, "small-cnn": 4, "stratify-cnn": 4}
+MIN_SIDES |= {"resnet18": 8, "resnet9": 8, "resnet20": 4}
 
 
-@pytest.mark.parametrize(("name", "least"), LEAST.items())
-def test_images_too_small_are_refused(name: str, least: int):
+@pytest.mark.parametrize(("name", "min_side"), MIN_SIDES.items())
+def test_images_too_small_are_refused(name: str, min_side: int):
     model = MODELS[name]()
-    model.check((1, least, least))
-    for shape in ((1, least - 1, least), (1, least, least - 1), (80,)):
+    model.check((1, min_side, min_side))
+    for shape in ((1, min_side - 1, min_side), (1, min_side, min_side - 1), (80,)):
         with pytest.raises(
             ValueError,
-            match=rf"^needs images of at least {least}x{least} pixels, not samples of shape ",
+            match=rf"^needs images of at least {min_side}x{min_side} pixels, not samples of shape ",
         ):
             model.check(shape)
 

@@ -20,14 +20,14 @@ def test_outputs_in_evaluation(name: str, monkeypatch: pytest.MonkeyPatch):
     samples = photos(32)
     for dtype, bound in ((torch.float32, 1e-5), (torch.float64, 1e-12)):
         model = network(name, (3, 32, 32)).to(dtype).eval()
-        given = replace(samples, mean=samples.mean.to(dtype), std=samples.std.to(dtype))
+        converted = replace(samples, mean=samples.mean.to(dtype), std=samples.std.to(dtype))
         chosen = torch.arange(len(samples.labels) - 1, -1, -1).repeat(3)
         with torch.inference_mode():
-            expected = model(given.inputs(chosen))
+            expected = model(converted.inputs(chosen))
             with monkeypatch.context() as patch:
                 patch.delattr(nn.Sequential, "forward")
                 patch.setattr(compiler, "BATCHES", 1)
-                outputs = predict(model, model.state_dict(), given, chosen)
+                outputs = predict(model, model.state_dict(), converted, chosen)
         assert outputs is not None
         assert (outputs - expected).abs().max() < bound * expected.abs().max()
 

@@ -16,8 +16,8 @@ from tests.selection.views import labeled
 
 def select(counts: np.ndarray, cohort: int, seed: int, resting: tuple[int, ...] = ()) -> list[int]:
     state: State = {"buffer": np.array(resting, dtype=np.int64)}
-    given = state, np.arange(len(counts)), labeled(counts, cohort)
-    return Entropy().select(*given, default_rng(seed)).tolist()
+    args = state, np.arange(len(counts)), labeled(counts, cohort)
+    return Entropy().select(*args, default_rng(seed)).tolist()
 
 
 def exact_entropy(counts: list[int]) -> Decimal:

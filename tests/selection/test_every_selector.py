@@ -10,7 +10,8 @@ from numpy.random import default_rng
 
 from cohort.needs import NEEDS
 from cohort.selection import SELECTORS, Selector
-from cohort.selection.selector import Reports, Screening, Skipping, State, UpdateWeighing, View
+from cohort.selection import selector as abilities
+from cohort.selection.selector import Reports, State, View
 
 CLASSES, RESERVED, WEIGHTS, ROUNDS = 4, 6, 10, 6
 SHAPES = {
@@ -62,18 +63,17 @@ def frozen(arrays: Reports) -> State:
 def test_cohorts_are_distinct_candidates_drawn_by_the_generator_alone(
     name: str, seed: int, clients: int, cohort: int
 ):
-    """In six rounds, some of whose clients do not answer. State, reports and view stay as they
-    are."""
+    """In six rounds, with clients that do not answer. State, reports and view do not change."""
     selector, rng = SELECTORS[name](), default_rng(seed)
     view = view_of(selector, clients, cohort, rng)
     state = selector.begin(view, default_rng([seed, 0]))
     for round in range(1, ROUNDS + 1):
         state, pool = frozen(state), rng.permutation(clients)
-        if isinstance(selector, Screening):
+        if isinstance(selector, abilities.Screening):
             pool = selector.draw_pool(np.arange(clients), view, default_rng([seed, round]))
             assert cohort <= len(set(pool.tolist())) == len(pool) <= clients
         before = {need for need in selector.needs if NEEDS[need].gathered == "before"}
-        if isinstance(selector, Skipping) and not selector.asks(state, view):
+        if isinstance(selector, abilities.ConditionalNeeds) and not selector.asks(state, view):
             before = set()
         gathered = {name: reported(name, clients, rng) for name in sorted(before)}
         gathered["probe_norm"] = rng.random(clients)
@@ -84,7 +84,7 @@ def test_cohorts_are_distinct_candidates_drawn_by_the_generator_alone(
         np.testing.assert_array_equal(*draws)
         chosen = draws[0]
         assert set(chosen) <= set(pool)
-        if isinstance(selector, UpdateWeighing):
+        if isinstance(selector, abilities.UpdateWeighing):
             weights = selector.weights(state, pool, chosen, seen)
             assert weights.shape == chosen.shape and (weights > 0).all()
         else:

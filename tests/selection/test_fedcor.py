@@ -1,4 +1,4 @@
-"""FedCor against conditional covariances computed anew, and its process against an optimizer."""
+"""FedCor against residual covariances computed anew, and its process against an optimizer."""
 
 import numpy as np
 import pytest
@@ -21,17 +21,17 @@ def literal(
     its own deviation. Conditional covariances are computed from the matrix itself."""
     chosen: list[int] = []
     while len(chosen) < cohort:
-        given = covariance
+        residual = covariance
         if chosen:
             inverse = np.linalg.inv(covariance[np.ix_(chosen, chosen)])
-            given = covariance - covariance[:, chosen] @ inverse @ covariance[chosen]
+            residual = covariance - covariance[:, chosen] @ inverse @ covariance[chosen]
         scores = {}
         for client in range(len(sizes)):
             if client not in chosen:
                 gain = sum(
-                    size / sizes.sum() * given[other, client] for other, size in enumerate(sizes)
+                    size / sizes.sum() * residual[other, client] for other, size in enumerate(sizes)
                 )
-                scores[client] = weights[client] * gain / np.sqrt(given[client, client])
+                scores[client] = weights[client] * gain / np.sqrt(residual[client, client])
         chosen.append(max(scores, key=scores.__getitem__))
     return chosen
 
@@ -70,14 +70,14 @@ def test_points_are_the_likeliest():
 def test_when_losses_are_gathered_and_cohorts_random():
     """After 3 rounds every 4th: random are 1, 2, 3, 7, 11; asked is then and in the next rounds."""
     selector, rng, sizes = FedCor(warmup=3, interval=4), np.random.default_rng(0), np.ones(5)
-    state, asked, samples = selector.begin(view(2, sizes), rng), [], []
+    state, asking, samples = selector.begin(view(2, sizes), rng), [], []
     for round in range(1, 13):
         asks = selector.asks(state, view(2, sizes))
-        asked += [round] if asks else []
+        asking += [round] if asks else []
         seen = view(2, sizes, rng.random(5) if asks else None)
         state = selector.observe(state, selector.select(state, np.arange(5), seen, rng), {}, seen)
         samples.append(len(state["changes"]))
-    assert asked == [1, 2, 3, 4, 7, 8, 11, 12]
+    assert asking == [1, 2, 3, 4, 7, 8, 11, 12]
     assert samples == [0, 1, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5]
     assert state["ages"].tolist() == [11, 10, 9, 5, 1]
 

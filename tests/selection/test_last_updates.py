@@ -116,17 +116,17 @@ def test_clusters_are_drawn_by_their_mean_entropy_and_clients_by_size():
     odds = math.exp(2 * 0.5 * high), math.exp(2 * 0.5 * low)
     share = odds[0] / sum(odds)
     expected = np.array([share / 4, share * 3 / 4, (1 - share) / 2, (1 - share) / 2])
-    given = state_of(updates, 50), np.arange(4), view(4, 2, sizes=sizes)
-    draws = [selector.select(*given, np.random.default_rng(seed))[0] for seed in range(4000)]
+    args = state_of(updates, 50), np.arange(4), view(4, 2, sizes=sizes)
+    draws = [selector.select(*args, np.random.default_rng(seed))[0] for seed in range(4000)]
     frequencies = np.bincount(draws, minlength=4) / 4000
     assert np.all(np.abs(frequencies - expected) < 4 * np.sqrt(expected / 4000))
 
 
 def test_at_the_end_all_clusters_are_drawn_alike():
     updates = np.array([[0.0, 0, 0], [0.01, 0, 0], [9.0, 0, 0]])
-    selector, given = HicsFl(temperature=1, diversity=50), state_of(updates, 100)
-    given = given, np.arange(3), view(3, 2)
-    draws = [selector.select(*given, np.random.default_rng(seed))[0] for seed in range(2000)]
+    selector, state = HicsFl(temperature=1, diversity=50), state_of(updates, 100)
+    args = state, np.arange(3), view(3, 2)
+    draws = [selector.select(*args, np.random.default_rng(seed))[0] for seed in range(2000)]
     assert abs(np.mean(np.array(draws) == 2) - 0.5) < 4 * 0.5 / math.sqrt(2000)
 
 

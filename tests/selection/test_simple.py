@@ -15,8 +15,8 @@ from tests.selection.views import alike
 
 
 def cohorts(candidates: np.ndarray, cohort: int, draws: int) -> np.ndarray:
-    given = {}, candidates, View(clients=20, cohort=cohort, sizes=np.arange(1, 21))
-    return np.stack([simple.Random().select(*given, default_rng(seed)) for seed in range(draws)])
+    args = {}, candidates, View(clients=20, cohort=cohort, sizes=np.arange(1, 21))
+    return np.stack([simple.Random().select(*args, default_rng(seed)) for seed in range(draws)])
 
 
 def test_every_subset_is_equally_likely():
@@ -182,8 +182,8 @@ SELECTOR = HighestLoss()
 
 
 def select(losses: list[float], cohort: int, seed: int) -> list[int]:
-    given = {"loss": np.array(losses)}, np.arange(len(losses)), alike(len(losses), cohort)
-    return SELECTOR.select(*given, default_rng(seed)).tolist()
+    args = {"loss": np.array(losses)}, np.arange(len(losses)), alike(len(losses), cohort)
+    return SELECTOR.select(*args, default_rng(seed)).tolist()
 
 
 def test_never_measured_may_never_come():

@@ -126,9 +126,9 @@ class Recording:
     def __init__(self, rng: np.random.Generator):
         self.rng, self.chances = rng, np.zeros(0)
 
-    def choice(self, *given, p: np.ndarray | None = None, **more):
+    def choice(self, *args, p: np.ndarray | None = None, **more):
         self.chances = self.chances if p is None else p
-        return self.rng.choice(*given, p=p, **more)
+        return self.rng.choice(*args, p=p, **more)
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -43,9 +43,9 @@ def test_markov_clients_are_on_and_off_for_their_mean_spells(up: float, down: fl
 
 def test_markov_states_follow_from_seed_round_and_client():
     scheme, rounds = parse_availability("markov-5-7"), [9, 3, 200, 1, 9]
-    asked = [scheme.present(30, 1, round, 0.0) for round in rounds]
+    present = [scheme.present(30, 1, round, 0.0) for round in rounds]
     in_order = grid("markov-5-7", 30, 200, seed=1)
-    np.testing.assert_array_equal(asked, in_order[np.array(rounds) - 1])
+    np.testing.assert_array_equal(present, in_order[np.array(rounds) - 1])
     assert (in_order != grid("markov-5-7", 30, 200, seed=2)).any()
 
 

@@ -45,8 +45,8 @@ class Wrong(Random, Allocating, MetricRecording):
     method: str = ""
     instead: Callable[..., Any] = print
 
-    def _answer(self, method: str, usual: Any, *given: Any) -> Any:
-        return self.instead(*given) if method == self.method else usual
+    def _answer(self, method: str, default: Any, *args: Any) -> Any:
+        return self.instead(*args) if method == self.method else default
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
         return self._answer("begin", {"seen": np.zeros(view.clients)}, view)
@@ -140,7 +140,7 @@ def test_a_mistake_is_located(
 
 @pytest.mark.parametrize("error", [OSError("no space"), MemoryError(), KeyboardInterrupt()])
 def test_what_is_no_components_fault_passes(error: BaseException, monkeypatch: pytest.MonkeyPatch):
-    def fail(*given: Any) -> None:
+    def fail(*args: Any) -> None:
         raise error
 
     monkeypatch.setattr("cohort.training.contract.COMPONENTS", (__name__,))
@@ -188,7 +188,7 @@ def test_an_objective_gives_one_loss_per_sample(trainer: str, of: Callable, sent
 )
 def test_a_server_rule_begins_with_a_memory(answer: Any, sentence: str):
     class Forgetful(Average):
-        def begin(self, *given: Any) -> Any:
+        def begin(self, *args: Any) -> Any:
             return answer
 
     actual = sentence_of(server=Forgetful())
@@ -221,8 +221,8 @@ def replaced(name: str, tensor: Any) -> Callable:
 )
 def test_a_server_rule_returns_weights_memory_and_metrics(change: Callable, sentence: str):
     class Wrong(Average):
-        def apply(self, *given: Any) -> Any:
-            return change(super().apply(*given), *given)
+        def apply(self, *args: Any) -> Any:
+            return change(super().apply(*args), *args)
 
     actual = sentence_of(server=Wrong())
     assert actual.startswith("strategy 'none', round 1: apply ") and sentence in actual

@@ -39,11 +39,11 @@ def closed(ledger: Ledger, round: int = 1, history: History | None = None) -> Hi
 
 def test_bytes_by_what_and_direction():
     ledger = Ledger()
-    ledger.sent("model", 100, to="clients", copies=3)
-    ledger.sent("model", 100, to="server", copies=2)
-    ledger.sent("losses", 4, to="server", copies=3)
-    ledger.sent("model", 100, to="client")
-    ledger.sent("model", 1, to="client", copies=5)
+    ledger.add_traffic("model", 100, to="clients", copies=3)
+    ledger.add_traffic("model", 100, to="server", copies=2)
+    ledger.add_traffic("losses", 4, to="server", copies=3)
+    ledger.add_traffic("model", 100, to="client")
+    ledger.add_traffic("model", 1, to="client", copies=5)
     assert ledger.traffic == {
         "model": {"server": 200, "clients": 300, "client": 105},
         "losses": {"server": 12, "clients": 0, "client": 0},

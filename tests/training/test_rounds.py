@@ -94,8 +94,8 @@ def test_held_out_samples_by_hand():
     differs = False
     for state in by_round:
         index = state.round - 1
-        given = task, state.weights, task.train_samples
-        first, second = by_hand(*given, [0, 1, 4]), by_hand(*given, [3])
+        model = task, state.weights, task.train_samples
+        first, second = by_hand(*model, [0, 1, 4]), by_hand(*model, [3])
         loss, accuracy = ((3 * one + other) / 4 for one, other in zip(first, second, strict=True))
         assert metrics["holdout_loss"][index][1] == pytest.approx(loss, rel=1e-12)
         assert metrics["holdout_accuracy"][index][1] == pytest.approx(accuracy, rel=1e-12)
@@ -191,8 +191,8 @@ def test_a_probe_that_leaves_no_steps_gives_the_training_loss(trainer: str):
     start = task.initial_weights()
     state = run(replace(task, trainer=TRAINERS[trainer]))
     (cohort,) = state.history.cohorts
-    given, held = (task, start, task.train_samples), task.shards.indices
-    losses = [by_hand(*given, held[client])[0] for client in cohort]
+    model, indices = (task, start, task.train_samples), task.shards.indices
+    losses = [by_hand(*model, indices[client])[0] for client in cohort]
     assert state.history.metrics["train_loss"] == [(1, pytest.approx(np.mean(losses), rel=1e-9))]
     assert state.history.cost["client_steps"] == [(1, 4)]  # one of each client in the pool
     plain = small_task(**settings)

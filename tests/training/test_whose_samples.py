@@ -85,8 +85,8 @@ def test_or_only_once(redraw: bool, monkeypatch: pytest.MonkeyPatch):
     """KL's set of clients is the same in every round, and so are their samples unless redrawn."""
     drawn = []
 
-    def record(*given: Any) -> np.ndarray:
-        drawn.append(allocated_samples(*given))
+    def record(*args: Any) -> np.ndarray:
+        drawn.append(allocated_samples(*args))
         return drawn[-1]
 
     monkeypatch.setattr(federated, "allocated_samples", record)

@@ -30,14 +30,14 @@ class Model(Component):
     """The kinds of samples it takes: images, text, table."""
     batch_norm: ClassVar[bool] = False
     """Whether the network has batch normalization layers."""
-    least: ClassVar[int] = 0
+    min_side: ClassVar[int] = 0
     """The fewest pixels of each side of its images; 0 if any samples will do."""
 
     def check(self, shape: Shape) -> None:
         """Raise ValueError if the model cannot take samples of this shape."""
-        if self.least and (len(shape) != 3 or min(shape[1:]) < self.least):
-            least = f"{self.least}x{self.least} pixels"
-            raise ValueError(f"needs images of at least {least}, not samples of shape {shape}")
+        if self.min_side and (len(shape) != 3 or min(shape[1:]) < self.min_side):
+            pixels = f"{self.min_side}x{self.min_side} pixels"
+            raise ValueError(f"needs images of at least {pixels}, not samples of shape {shape}")
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         """Build the network, its initial weights drawn from torch's current generator."""
@@ -108,7 +108,7 @@ class SmallCNN(Model):
     """3x3 convolutions of 16 and 32 channels, each followed by max pooling, and a linear layer."""
 
     name = "small-cnn"
-    least = 4
+    min_side = 4
     channels: ClassVar[tuple[int, int]] = (16, 32)
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
@@ -147,7 +147,7 @@ class LeNet5(LeNet):
     """LeNet-5 of FedEntOpt, NIID-Bench and PECO, unpadded: 6 and 16 channels, 120 and 84 units."""
 
     name = "lenet5"
-    least = 16
+    min_side = 16
     channels = (6, 16)
     hidden = (120, 84)
     padding = 0
@@ -157,7 +157,7 @@ class AmlLeNet(LeNet):
     """AML's network for CIFAR-100, padded to keep sizes: twice 64 channels, 384 and 192 units."""
 
     name = "aml-lenet"
-    least = 4
+    min_side = 4
     channels = (64, 64)
     hidden = (384, 192)
     padding = 2
@@ -172,7 +172,7 @@ class StratifyCNN(Model):
     """
 
     name = "stratify-cnn"
-    least = 4
+    min_side = 4
     channels: ClassVar[tuple[int, int, int]] = (32, 64, 128)
     hidden: ClassVar[int] = 256
 
@@ -206,9 +206,9 @@ class Vgg11(Model):
     name: ClassVar[str] = "vgg11"
 
     def check(self, shape: Shape) -> None:
-        least = 2 ** len(VGG11_BLOCKS)  # pixels that the poolings reduce to one
-        if len(shape) != 3 or {side // least for side in shape[1:]} != {1}:
-            sides = f"{least}x{least} to {2 * least - 1}x{2 * least - 1}"
+        min_side = 2 ** len(VGG11_BLOCKS)  # pixels that the poolings reduce to one
+        if len(shape) != 3 or {side // min_side for side in shape[1:]} != {1}:
+            sides = f"{min_side}x{min_side} to {2 * min_side - 1}x{2 * min_side - 1}"
             raise ValueError(f"needs images of {sides} pixels, not samples of shape {shape}")
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
@@ -240,7 +240,7 @@ class ResNet18(Model):
 
     name = "resnet18"
     batch_norm = True
-    least = 8  # three halvings leave a pixel
+    min_side = 8  # three halvings leave a pixel
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         network = torchvision_model(self.name, classes)
@@ -256,7 +256,7 @@ class ResNet9(Model):
 
     name = "resnet9"
     batch_norm = True
-    least = 8  # three halvings leave a pixel
+    min_side = 8  # three halvings leave a pixel
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         depth, height, width = shape
@@ -312,7 +312,7 @@ class ResNet20(Model):
 
     name = "resnet20"
     batch_norm = True
-    least = 4
+    min_side = 4
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         layers = [*_normalized(shape[0], STAGES[0]), nn.ReLU()]

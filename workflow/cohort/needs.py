@@ -96,7 +96,7 @@ class Need(Component):
     reserved: ClassVar[bool] = False
     """Whether it evaluates models on reserved test samples, which requires a `reserve`."""
     evaluates: ClassVar[bool] = True
-    """Whether it evaluates a model, which takes time; a training loss, say, is there anyhow."""
+    """Whether it evaluates a model, which takes time; a training loss is available anyway."""
 
     row: ClassVar[tuple[str, str] | None] = None
     """A method of the context and the part of its results that is measured, unless `measure` says

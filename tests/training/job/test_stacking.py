@@ -162,7 +162,7 @@ def test_cells_that_differ_in_a_common_setting_are_left_alone(group):
     assert [folder.exists() for folder in folders] == [True, True, False, False, False]
 
 
-def fail(*given: Any) -> Any:
+def fail(*args: Any) -> Any:
     raise ValueError("a mistake")
 
 
@@ -206,7 +206,7 @@ def test_a_host_ends_with_its_own_cell(monkeypatch: pytest.MonkeyPatch):
     own, other = planned(rounds=3), planned(seed=1)
     expected = alone(other)
     cell = read_cell(plan_file(own.digest))
-    folder = job.meeting_folder(cell, own.path, torch.device("cpu"), "batched")
+    folder = job.stack_folder(cell, own.path, torch.device("cpu"), "batched")
     assert folder is not None
     with lock(folder / other.digest):
         train_cell(own, jobs_per_gpu=2)
@@ -218,7 +218,7 @@ def test_a_host_ends_with_its_own_cell(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_cell_that_diverges_is_a_result_and_harms_none(group):
     expected = [alone(planned(clip=0.0, rounds=rounds)) for rounds in (14, 7)]
-    own, bad, other = group(*({"clip": 0.0} | each for each in DIVERGING))
+    own, bad, other = group(*({"clip": 0.0} | changes for changes in DIVERGING))
     train_cell(own)
     assert finished(bad).header["status"] == "diverged"
     for plan, record in zip((own, other), expected, strict=True):
@@ -324,12 +324,12 @@ def test_a_process_that_is_killed_costs_its_stack_no_cell(victim: int):
 
 def test_a_cell_that_fails_in_a_stack_goes_back_to_its_process(tmp_path: Path):
     """Which waits for its host no longer, though the host goes on."""
-    wish, ctrl_c = tmp_path / "k1", signal.getsignal(signal.SIGINT)
+    request_file, ctrl_c = tmp_path / "k1", signal.getsignal(signal.SIGINT)
 
     def fail_cell() -> None:
-        wait_for(lambda: is_locked(wish))
+        wait_for(lambda: is_locked(request_file))
         time.sleep(0.5)
-        wish.unlink()
+        request_file.unlink()
 
     with ThreadPoolExecutor(1) as other, lock(tmp_path / stacking.HOST):
         failing = other.submit(fail_cell)

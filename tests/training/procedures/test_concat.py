@@ -260,8 +260,8 @@ def network_of(name: str) -> tuple[nn.Module, torch.Tensor]:
             continue
         if ("images" in model.kinds) == (len(shape) == 3):
             inputs = torch.from_numpy(np.random.default_rng(1).normal(size=(2, *shape))).float()
-            given = inputs.abs().long() if "text" in model.kinds else inputs
-            return model.build(shape, 10).eval(), given
+            samples = inputs.abs().long() if "text" in model.kinds else inputs
+            return model.build(shape, 10).eval(), samples
     raise AssertionError(f"{name} takes none of {SHAPES}")
 
 

@@ -89,13 +89,13 @@ def test_with_equal_batches_it_is_batch_normalization_of_the_union(
 ):
     """Outputs, gradients of inputs and, summed over clients, of weights; running statistics of
     every client."""
-    network, given = network_of(name), batches(*SHAPES[name], counts=counts)
+    network, inputs = network_of(name), batches(*SHAPES[name], counts=counts)
     networks = [copy.deepcopy(network) for _ in counts]
-    union = torch.cat(given).requires_grad_()
+    union = torch.cat(inputs).requires_grad_()
     expected = network(union)
     projected(expected, 7).sum().backward()
 
-    own = [part.clone().requires_grad_() for part in given]
+    own = [part.clone().requires_grad_() for part in inputs]
     actual = torch.cat(LockStep(networks)(own))
     projected(actual, 7).sum().backward()
     assert_close(actual, expected)

@@ -25,8 +25,8 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., RunState]:
     monkeypatch.setitem(DEVICES.by_name, "by-hand", ByHand)
 
     def make(selector: Random | None = None, **settings: object) -> RunState:
-        given = {"client_devices": "by-hand", "rounds": 1} | settings
-        return played(task_by_hand(selector or Random(), **given))
+        changes = {"client_devices": "by-hand", "rounds": 1} | settings
+        return played(task_by_hand(selector or Random(), **changes))
 
     return make
 

@@ -61,8 +61,8 @@ def test_clients_that_drop_out_do_not_train_and_have_their_own_random_draws():
 def test_a_straggler_stops_after_its_epochs(J: str, batch: int):
     """Steps are counted by hand; a straggler's model is that of a run with fewer epochs."""
     task = small_task(participation="stragglers-1", J=J, batch=batch)
-    most = int(J.strip("Je"))
-    managed = parse_participation("stragglers-1").efforts(4, most, generator(0, "stragglers"))
+    amount = int(J.strip("Je"))
+    managed = parse_participation("stragglers-1").efforts(4, amount, generator(0, "stragglers"))
     per_epoch = [
         -(-len(indices) // batch) if J.endswith("e") else 1 for indices in task.shards.indices
     ]

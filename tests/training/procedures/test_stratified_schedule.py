@@ -54,12 +54,12 @@ def test_frequencies_by_hand():
 @st.composite
 def epochs(draw: st.DrawFn) -> tuple[ClientData, Epoch]:
     data = random_data(draw(st.integers(0, 10**6)), draw(st.integers(1, 6)), 4, 60)
-    given = data, np.random.default_rng(draw(st.integers(0, 10**6)))
+    args = data, np.random.default_rng(draw(st.integers(0, 10**6)))
     weighted = draw(st.booleans())
     if draw(st.booleans()):
-        return data, schedule_batches(*given, batch=draw(st.integers(1, 20)), weighted=weighted)
+        return data, schedule_batches(*args, batch=draw(st.integers(1, 20)), weighted=weighted)
     chunks = {"chunk": draw(st.integers(1, 20)), "retained": draw(st.floats(0.1, 1))}
-    return data, schedule_single_samples(*given, **chunks, weighted=weighted)
+    return data, schedule_single_samples(*args, **chunks, weighted=weighted)
 
 
 @given(epochs())
@@ -131,11 +131,11 @@ def chi_square(observed: Counter[Any], expected: dict[Any, float]) -> float:
 )
 def test_a_tie_goes_to_each_client_equally_often(able: list[int], tied: list[int]):
     """The clients that can serve the longest run of labels: one label or three."""
-    rng, asked = np.random.default_rng(3), Counter()
+    rng, counts = np.random.default_rng(3), Counter()
     for _ in range(3000):
         ((client, *_),) = longest_runs(able, rng)
-        asked[client] += 1
-    assert chi_square(asked, {client: 3000 / len(tied) for client in tied}) < 13.8  # 0.001
+        counts[client] += 1
+    assert chi_square(counts, {client: 3000 / len(tied) for client in tied}) < 13.8  # 0.001
 
 
 def orders_by_hand() -> dict[tuple[int, ...], float]:
@@ -185,6 +185,6 @@ def holders_of(counts: list[int], weighted: bool = False) -> Holders:
 def test_who_is_asked(weighted: bool, shares: list[int]):
     """Three holders of 60, 30 and 10 samples: the first choice is uniform, or in proportion."""
     holders = holders_of([60, 30, 10, 0], weighted)
-    asked = Counter(holders.draw_clients(0, 2)[0] for _ in range(6000))
+    counts = Counter(holders.draw_clients(0, 2)[0] for _ in range(6000))
     expected = {client: share / sum(shares) * 6000 for client, share in enumerate(shares)}
-    assert chi_square(asked, expected) < 13.8  # at 0.001
+    assert chi_square(counts, expected) < 13.8  # at 0.001

@@ -333,17 +333,17 @@ CUMULATIVE = nn.Sequential(nn.BatchNorm2d(3, momentum=None), nn.Flatten(), nn.Li
     ],
 )
 def test_what_they_refuse(kind: Kind, parts: dict[str, Any], reason: str):
-    refusal = kind.refusal(photo_task(**parts))
-    assert reason in refusal and bool(reason) == bool(refusal)
+    actual = kind.unsupported_reason(photo_task(**parts))
+    assert reason in actual and bool(reason) == bool(actual)
 
 
 def test_a_processor_without_fused_multiply_add_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(native_network, "has_fma", lambda: False)
-    assert "fused multiply-add" in NativeTrainer.refusal(photo_task())
+    assert "fused multiply-add" in NativeTrainer.unsupported_reason(photo_task())
 
 
 @pytest.mark.parametrize(
-    ("wish", "device", "model", "chosen", "reason"),
+    ("requested", "device", "model", "chosen", "reason"),
     [
         ("auto", GPU, "lenet5", "batched", ""),
         ("auto", GPU, "resnet9", "batched", ""),
@@ -355,16 +355,16 @@ def test_a_processor_without_fused_multiply_add_is_refused(monkeypatch: pytest.M
     ],
 )
 def test_which_trainer_is_chosen(
-    wish: str, device: torch.device, model: str, chosen: str, reason: str
+    requested: str, device: torch.device, model: str, chosen: str, reason: str
 ):
     samples = plain_samples(torch.zeros(21, 3, 32, 32), torch.arange(21) % 3)
     parts = {"model": network(model, (3, 32, 32)).float(), "train": samples, "test": samples}
-    assert choose_trainer(wish, device, small_task(**parts)) == (TRAINERS[chosen], reason)
+    assert choose_trainer(requested, device, small_task(**parts)) == (TRAINERS[chosen], reason)
     for procedure in ("centralized", "concat-2", "federated-profiled1"):
         task = small_task(**parts, procedure=procedure)
         allowed = task.procedure.usable_trainers()
         trainer = TRAINERS[chosen if chosen in allowed else "serial"]
-        assert choose_trainer(wish, device, task)[0] is trainer
+        assert choose_trainer(requested, device, task)[0] is trainer
     assert small_task().procedure.usable_trainers() == tuple(TRAINERS)
 
 

@@ -21,9 +21,9 @@ from cohort.data.raw import RawFile, check, files_in_mirror, unpack
 
 PACKED = Path("resources/raw/packed")  # can be deleted at any time
 WAITS = (2.0, 8.0, 30.0)  # seconds before each retry
-TIMEOUT = 30.0  # seconds without a byte, or with fewer than SLOWEST a second; between two reports
-SLOWEST = 1000.0  # bytes a second
-LIMIT = 20 << 30  # bytes, more than any file here, should a server never stop sending
+TIMEOUT = 30.0  # seconds without a byte, or with fewer than MIN_SPEED a second; between two reports
+MIN_SPEED = 1000.0  # bytes a second
+MAX_BYTES = 20 << 30  # more than any file here, should a server never stop sending
 RETRIED = (408, 425, 429)  # like all statuses from 500 on; any other client error is final
 ADVICE = "check the network, or fetch it by hand and name its folder as data_mirror"
 
@@ -52,17 +52,17 @@ def is_downloaded(raw: Mapping[str, Any], target: str | Path) -> bool:
     return Path(target).exists() and (not expected or sha256(target) == expected)
 
 
-def _copy_or_unpack(file: RawFile, path: Path, target: Path, called: str) -> None:
-    """Copy or unpack a local file; `called` names it in error messages."""
+def _copy_or_unpack(file: RawFile, path: Path, target: Path, source: str) -> None:
+    """Copy or unpack a local file; `source` names it in error messages."""
     if not path.exists():
-        raise UserError(f"{called}, the source of {target.parent.name}, does not exist")
+        raise UserError(f"{source}, the source of {target.parent.name}, does not exist")
     with atomic_write(target) as temporary:
         if file.is_archive and path.name == file.source_name:
-            check(file, path, called, packed=True)
-            unpack(path, file.member, file.bytes, temporary, called)
+            check(file, path, source, packed=True)
+            unpack(path, file.member, file.bytes, temporary, source)
         else:
             shutil.copyfile(path, temporary)
-        check(file, temporary, called)
+        check(file, temporary, source)
 
 
 def _from_any_source(file: RawFile, target: Path, mirror: str) -> None:
@@ -136,13 +136,13 @@ def _fetch_once(url: str, target: Path) -> None:
         size = 0
         while block := response.read1(1 << 20):  # what has come, not waiting for a whole block
             file.write(block)
-            if file.tell() > LIMIT:
-                raise UserError(f"{url}: more than {LIMIT} bytes came, which it cannot have")
+            if file.tell() > MAX_BYTES:
+                raise UserError(f"{url}: more than {MAX_BYTES} bytes came, which it cannot have")
             now = time.monotonic()
             if now - checked > TIMEOUT:
                 print(f"{url}: {_amount(file.tell(), expected)}")
-                if file.tell() - size < SLOWEST * (now - checked):
-                    raise OSError(f"slower than {SLOWEST:g} bytes a second")
+                if file.tell() - size < MIN_SPEED * (now - checked):
+                    raise OSError(f"slower than {MIN_SPEED:g} bytes a second")
                 checked, size = now, file.tell()
         if expected and file.tell() != expected:
             raise OSError(f"broke off after {file.tell()} of {expected} bytes")

@@ -17,7 +17,7 @@ from cohort.settings import read_plan
 
 TYPES: dict[str, type[np.integer[Any]]] = {"images": np.uint8, "text": np.uint8, "table": np.int16}
 SPLITS = ("train", "test", "validation")
-STORED_FACTS = ("dataset", "kind", "classes", "groups", "scale", "mean", "std")
+STORED_KEYS = ("dataset", "kind", "classes", "groups", "scale", "mean", "std")
 
 
 class Moments:
@@ -59,15 +59,14 @@ def prepare(plan: str | Path, output: str | Path) -> None:
         _check(settings, name, splits.get(name))
     # not all are declared
     raw = {name: files.sha256(path) for name, path in planned.inputs.items()}
-    attributes = {key: settings[key] for key in STORED_FACTS}
+    attributes = {key: settings[key] for key in STORED_KEYS}
     attributes |= {"format": FORMAT, "raw_sha256": json.dumps(raw)}
     with hdf5.new_hdf5(output) as file:
         file.attrs.update({key: value for key, value in attributes.items() if value is not None})
         is_unknown = settings["scale"] and not settings["mean"]
         moments = Moments(settings["shape"][0]) if is_unknown else None
         for name, split in splits.items():
-            of_training = moments if name == "train" else None
-            _write(file, name, split, TYPES[settings["kind"]], of_training)
+            _write(file, name, split, TYPES[settings["kind"]], moments if name == "train" else None)
         if moments is not None:
             file.attrs.update(moments.scaled(settings["scale"], settings["standardized"]))
 
@@ -84,17 +83,17 @@ def _check(settings: Mapping[str, Any], name: str, split: Split | None) -> None:
         wanted = f"datasets.yaml expects {settings[name]} of {settings['shape']}"
         has = f"{shape[0]} samples of {shape[1:]} and {count} labels"
         raise UserError(f"{what} has {has}, {wanted}")
-    for word, numbers, most in (
+    for key, numbers, limit in (
         ("labels", split.labels, settings["classes"]),
         ("groups", split.groups, settings["groups"]),
     ):
-        if numbers is None or most is None:
-            if numbers is not most:
+        if numbers is None or limit is None:
+            if numbers is not limit:
                 verb = "lacks" if numbers is None else "has"
-                raise UserError(f"{what} {verb} {word}, datasets.yaml says otherwise")
-        elif len(numbers) != count or numbers.min() < 0 or numbers.max() >= most:
-            wanted = f"one of 0 to {most - 1} for each sample"
-            raise UserError(f"{what} has {word} that are not {wanted}")
+                raise UserError(f"{what} {verb} {key}, datasets.yaml says otherwise")
+        elif len(numbers) != count or numbers.min() < 0 or numbers.max() >= limit:
+            wanted = f"one of 0 to {limit - 1} for each sample"
+            raise UserError(f"{what} has {key} that are not {wanted}")
 
 
 def _write(
@@ -102,7 +101,8 @@ def _write(
 ) -> None:
     what, values, begin = f"{file.attrs['dataset']}: {name}", split.values, 0
     stored = file.create_dataset(f"{name}/values", values.shape, dtype, track_times=False)
-    for block in values.read() if isinstance(values, Blocks) else [values]:
+    blocks = values.read() if isinstance(values, Blocks) else [values]
+    for block in blocks:
         if (block.astype(dtype) != block).any():
             raise UserError(f"{what} holds values that are not {np.dtype(dtype).name}")
         stored[begin : begin + len(block)] = block
@@ -111,6 +111,6 @@ def _write(
             moments.add(block)
     if begin != values.shape[0]:
         raise UserError(f"{what} ends after {begin} of {values.shape[0]} samples")
-    for word, numbers in (("labels", split.labels), ("groups", split.groups)):
+    for key, numbers in (("labels", split.labels), ("groups", split.groups)):
         if numbers is not None:
-            file.create_dataset(f"{name}/{word}", data=numbers.astype(np.uint16), track_times=False)
+            file.create_dataset(f"{name}/{key}", data=numbers.astype(np.uint16), track_times=False)

@@ -53,9 +53,9 @@ class RawFile:
         return urlsplit(self.source).path.rpartition("/")[2]
 
 
-def check(file: RawFile, path: Path, called: str, *, packed: bool = False) -> None:
+def check(file: RawFile, path: Path, source: str, *, packed: bool = False) -> None:
     """Raise UserError unless a file has the declared checksum, or that of the archive which holds
-    it if it is `packed`; `called` names it in the error. Without a checksum, as for files behind a
+    it if it is `packed`; `source` names it in the error. Without a checksum, as for files behind a
     login, only refuse web pages, which servers without the file and captive networks send."""
     has_md5 = packed or not file.sha256
     algorithm, expected = ("MD5", file.md5) if has_md5 else ("SHA-256", file.sha256)
@@ -66,9 +66,9 @@ def check(file: RawFile, path: Path, called: str, *, packed: bool = False) -> No
     if digest == expected:
         return
     if start.startswith((b"<!doctype", b"<html", b"<?xml")):
-        raise UserError(f"{called}: is a web page, not the file that datasets.yaml expects")
+        raise UserError(f"{source}: is a web page, not the file that datasets.yaml expects")
     if expected:
-        raise UserError(f"{called}: {algorithm} is {digest}, datasets.yaml expects {expected}")
+        raise UserError(f"{source}: {algorithm} is {digest}, datasets.yaml expects {expected}")
 
 
 def files_in_mirror(mirror: str, names: set[str]) -> list[Path]:
@@ -88,7 +88,7 @@ def check_mirror(mirror: str) -> None:
 
 
 @contextlib.contextmanager
-def explain_broken_file(called: str) -> Iterator[None]:
+def explain_broken_file(source: str) -> Iterator[None]:
     """Turn what a broken file raises in this block into a UserError, but no error of the disk."""
     try:
         yield
@@ -96,13 +96,13 @@ def explain_broken_file(called: str) -> Iterator[None]:
         if isinstance(error, UserError) or refusal(error):
             raise
         reason = str(error) or type(error).__name__
-        raise UserError(f"{called}: cannot be read ({reason})") from None
+        raise UserError(f"{source}: cannot be read ({reason})") from None
 
 
-def unpack(packed: Path, member: str, size: int, target: Path, called: str) -> None:
+def unpack(packed: Path, member: str, size: int, target: Path, source: str) -> None:
     """Write the `member` of a .zip or .tar.gz, or the content of a .gz if it is empty, to `target`,
-    but no more than one byte above `size`. `called` names the archive in error messages."""
-    with explain_broken_file(called), contextlib.ExitStack() as stack:
+    but no more than one byte above `size`. `source` names the archive in error messages."""
+    with explain_broken_file(source), contextlib.ExitStack() as stack:
         content: Any
         if packed.suffix == ".zip":
             content = stack.enter_context(zipfile.ZipFile(packed)).open(member)

@@ -9,7 +9,7 @@ from torch import Tensor
 from cohort.kernels.convolution import Shape, sum_splits
 
 BLOCK_M, BLOCK_N = 32, 32  # pixels and channels of a program
-MOST_SPLITS = 32  # of the pixels of a client's batch, for sums over them
+MAX_SPLITS = 32  # of the pixels of a client's batch, for sums over them
 
 
 @triton.jit
@@ -109,7 +109,7 @@ def _sum_channels(
     images: Tensor, gradients: Tensor, counted: Tensor, centers: Tensor, backward: bool
 ) -> Tensor:
     clients, batch, height, width, channels = images.shape
-    share, splits = _share(batch * height * width, MOST_SPLITS)
+    share, splits = _share(batch * height * width, MAX_SPLITS)
     parts = images.new_empty(splits, clients, 2, channels)
     _sums[triton.cdiv(channels, BLOCK_N), clients, splits](
         images, gradients, counted, centers, parts, clients, batch, height * width, channels,
@@ -129,9 +129,9 @@ def _scale_channels(
     return results
 
 
-def _share(pixels: int, most: int) -> tuple[int, int]:
-    """How many pixels each split sums over, and how many splits there are, at most `most`."""
-    splits = max(1, min(most, pixels // (8 * BLOCK_M)))
+def _share(pixels: int, max_splits: int) -> tuple[int, int]:
+    """How many pixels each split sums over, and how many splits there are, at most `max_splits`."""
+    splits = max(1, min(max_splits, pixels // (8 * BLOCK_M)))
     share = triton.cdiv(triton.cdiv(pixels, splits), BLOCK_M) * BLOCK_M
     return share, triton.cdiv(pixels, share)
 
@@ -223,7 +223,7 @@ def filter_channels(images: Tensor, weights: Tensor, shape: Shape, backward: boo
 def filter_gradient(images: Tensor, gradients: Tensor, shape: Shape) -> Tensor:
     """Gradients of weights (client, channel, row, column) from those of the outputs."""
     taps, clients = (shape.rows, shape.columns), len(images)
-    share, splits = _share(shape.out_pixels, MOST_SPLITS // 2)
+    share, splits = _share(shape.out_pixels, MAX_SPLITS // 2)
     parts = images.new_empty(splits, clients, shape.channels, *taps)
     programs = triton.cdiv(shape.channels, BLOCK_N) * taps[0] * taps[1]
     _filter_gradient[programs, clients, splits](

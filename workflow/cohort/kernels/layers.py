@@ -15,7 +15,7 @@ from cohort.kernels import channelwise, convolution, padding
 EXACT = "float32"
 # of a gradient relative to its norm: so much may a unit change that rounding switches
 ERRORS = {EXACT: 0.03, "tf32": 0.03, "bfloat16": 0.1}
-LEAST = 1e-3  # of the whole gradient's norm, to which smaller ones are related: one may be rounding
+MIN_NORM = 1e-3  # of the whole gradient's, for relative errors: a smaller one may be rounding
 
 
 def with_kernels(network: nn.Module, precision: str = EXACT) -> nn.Module:
@@ -45,28 +45,28 @@ def check(network: nn.Module, layers: nn.Module, inputs: Tensor, precision: str 
     if they give its gradients, here of the sum of its squared outputs, and its running statistics,
     for two clients, of whose samples all and all but one count."""
     names = [name for name, _ in network.named_parameters()]
-    drawn = padding.draw(padding.random_calls(network, inputs[:1]), len(inputs), inputs.device)
+    factors = padding.draw(padding.random_calls(network, inputs[:1]), len(inputs), inputs.device)
     counted = torch.ones(2, len(inputs), dtype=torch.bool, device=inputs.device)
     counted[1, -1] = False
-    given = torch.stack([inputs, inputs.flip(0)]), counted, *(torch.stack([d, d]) for d in drawn)
+    args = torch.stack([inputs, inputs.flip(0)]), counted, *(torch.stack([f, f]) for f in factors)
     results = []
     try:
         for module in (padding.with_padding(network), layers):
-            own = network.state_dict()
-            rows = {name: torch.stack([it, (0.9 * it).to(it)]) for name, it in own.items()}
+            state = network.state_dict()
+            rows = {name: torch.stack([it, (0.9 * it).to(it)]) for name, it in state.items()}
             leaves = [rows[name].requires_grad_() for name in names]
             is_rough = module is layers and precision == "bfloat16"
             with torch.autocast(inputs.device.type, torch.bfloat16, enabled=is_rough):
-                outputs = vmap(partial(padding.call, module))(rows, *given)
+                outputs = vmap(partial(padding.call, module))(rows, *args)
             gradients = torch.autograd.grad(outputs.float().square().sum(), leaves)
             results.append(rows | dict(zip(names, gradients, strict=True)))
     except Exception as error:  # whatever a compiler may raise on a card that it does not know
         return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
     total = sum(float(results[0][name].square().sum()) for name in names) ** 0.5
     for name, expected in results[0].items():
-        kind, least = ("the gradient of ", LEAST * total) if name in names else ("", 1e-30)
+        kind, min_norm = ("the gradient of ", MIN_NORM * total) if name in names else ("", 1e-30)
         distance = float((results[1][name] - expected).double().norm())
-        distance /= max(float(expected.double().norm()), least)
+        distance /= max(float(expected.double().norm()), min_norm)
         if not distance < ERRORS[precision]:
             return f"{kind}{name} is off by {distance:.1e}"
     return ""
@@ -114,8 +114,8 @@ def _forward(layer: Any, precision: str, inputs: Tensor) -> Tensor:
     is_linear = isinstance(layer, nn.Linear)
     stride, padding = (1, 0) if is_linear else (layer.stride[0], layer.padding[0])
     flags = vars(layer).get("rectifies", False), vars(layer).get("pools", False)
-    given = inputs.float(), layer.weight, layer.bias, stride, padding, precision, *flags
-    return _Layer.apply(*given)
+    args = inputs.float(), layer.weight, layer.bias, stride, padding, precision, *flags
+    return _Layer.apply(*args)
 
 
 class _PerClient(Function):
@@ -166,9 +166,9 @@ class _BatchNormalization(_PerClient):
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: Any, images: Tensor, *given: Any
+        info: Any, in_dims: Any, images: Tensor, *args: Any
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        *rows, eps = given
+        *rows, eps = args
         images = _with_clients(images, in_dims[0], info.batch_size).movedim(2, -1).float()
         pairs = zip(rows, in_dims[1:-1], strict=True)
         rows = [_with_clients(*pair, info.batch_size).contiguous() for pair in pairs]
@@ -189,10 +189,10 @@ class _Convolution(Function):
         precision: str, rectifies: bool, pools: bool,
     ) -> Tensor:  # fmt: skip
         ctx.shape, ctx.precision, ctx.pools = shape, precision, pools
-        given = images, weights, bias, shape, precision, rectifies, pools
-        results, winners = convolution.convolve(*given)
-        kept = (results, winners) if rectifies or pools else (None, None)
-        ctx.save_for_backward(images, weights, *kept)
+        args = images, weights, bias, shape, precision, rectifies, pools
+        results, winners = convolution.convolve(*args)
+        saved = (results, winners) if rectifies or pools else (None, None)
+        ctx.save_for_backward(images, weights, *saved)
         return results
 
     @staticmethod
@@ -200,14 +200,14 @@ class _Convolution(Function):
         images, weights, results, winners = ctx.saved_tensors
         gradients, of_images = gradients.contiguous(), None
         if results is not None:
-            given = gradients, results, winners, ctx.shape, ctx.pools
-            gradients = convolution.activation_gradient(*given)
+            args = gradients, results, winners, ctx.shape, ctx.pools
+            gradients = convolution.activation_gradient(*args)
         if ctx.needs_input_grad[0]:
             of_images = convolution.input_gradient(gradients, weights, ctx.shape, ctx.precision)
         both = images, gradients
         of_weights, of_bias = convolution.weight_gradients(*both, ctx.shape, ctx.precision)
-        kept = of_bias if ctx.needs_input_grad[2] else None
-        return of_images, of_weights, kept, None, None, None, None
+        bias_gradient = of_bias if ctx.needs_input_grad[2] else None
+        return of_images, of_weights, bias_gradient, None, None, None, None
 
 
 class _Depthwise(Function):
@@ -247,5 +247,5 @@ class _Normalization(Function):
 
     @staticmethod
     def backward(ctx: Any, gradients: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        given = *ctx.saved_tensors, gradients.contiguous()
-        return *channelwise.normalization_gradients(*given), None, None, None, None
+        args = *ctx.saved_tensors, gradients.contiguous()
+        return *channelwise.normalization_gradients(*args), None, None, None, None

@@ -104,10 +104,10 @@ def random_calls(network: nn.Module, inputs: Tensor) -> list[RandomCall]:
     """The calls of random layers for these inputs, in their order."""
     calls: list[RandomCall] = []
 
-    def note(layer: nn.Module, given: tuple[Tensor, ...]) -> None:
-        shape = given[0].shape[1:]  # or a factor for a whole sample
+    def note(layer: nn.Module, args: tuple[Tensor, ...]) -> None:
+        shape = args[0].shape[1:]  # or a factor for a whole sample
         is_whole = type(layer) is not nn.Dropout
-        calls.append((layer, (1,) * len(shape) if is_whole else shape, given[0].dtype))
+        calls.append((layer, (1,) * len(shape) if is_whole else shape, args[0].dtype))
 
     layers = [layer for layer in network.modules() if is_random(layer)]
     hooks = [layer.register_forward_pre_hook(note) for layer in layers]

@@ -79,8 +79,8 @@ def _compiled(request: CodeRequest) -> tuple[LanesProgram | SingleSampleProgram,
     cache's key is the request and the generator's own code."""
     generator = files.code_hash("native/**/*", "data/augmentations.py")
     program, name = program_for(request), PREDICT if request.options is None else TRAIN
-    given = f"{request}\0{generator}", program.llvm_ir, name, request.target
-    return program, compile_function(*given)
+    key = f"{request}\0{generator}"
+    return program, compile_function(key, program.llvm_ir, name, request.target)
 
 
 class Kernel:
@@ -100,8 +100,8 @@ class Kernel:
 
     def calibrate(self, scale: ArrayLike | None = None, shift: ArrayLike | None = None) -> None:
         """Set the scale of each class's logit without its bias, and its shift."""
-        for name, values, usual in (("logit_scale", scale, 1), ("logit_shift", shift, 0)):
-            values = np.full(self.classes, usual) if values is None else values
+        for name, values, default in (("logit_scale", scale, 1), ("logit_shift", shift, 0)):
+            values = np.full(self.classes, default) if values is None else values
             self.arrays[name] = np.ascontiguousarray(values, self.dtype)
 
     def fill(self, name: str, values: np.ndarray) -> None:
@@ -171,10 +171,10 @@ def zeros(count: int, dtype: np.dtype) -> np.ndarray:
     if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
         memory = mmap.mmap(-1, size + HUGE_PAGE)
         memory.madvise(mmap.MADV_HUGEPAGE)
-        raw, line = np.frombuffer(memory, dtype=np.uint8), HUGE_PAGE
+        raw, alignment = np.frombuffer(memory, dtype=np.uint8), HUGE_PAGE
     else:
-        raw, line = np.zeros(size + CACHE_LINE, dtype=np.uint8), CACHE_LINE
-    start = -raw.ctypes.data % line
+        raw, alignment = np.zeros(size + CACHE_LINE, dtype=np.uint8), CACHE_LINE
+    start = -raw.ctypes.data % alignment
     return raw[start : start + size].view(dtype)
 
 

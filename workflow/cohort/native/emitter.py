@@ -103,12 +103,12 @@ class Ranges:
         return range(self.start, self.start + self.count * self.size, self.size)
 
 
-def split(total: int, most: int) -> list[Ranges]:
-    """Split range(total) into as few ranges of at most `most` as possible: a group of equal ranges,
-    or two whose sizes differ by 1."""
+def split(total: int, max_size: int) -> list[Ranges]:
+    """Split range(total) into as few ranges of at most `max_size` as possible: a group of equal
+    ranges, or two whose sizes differ by 1."""
     if not total:
         return []
-    parts = -(-total // most)
+    parts = -(-total // max_size)
     size, larger = divmod(total, parts)
     end = larger * (size + 1)
     ranges = Ranges(0, larger, size + 1), Ranges(end, parts - larger, size)
@@ -371,8 +371,8 @@ class Emitter:
     def llvm_ir(self) -> str:
         """The module as LLVM IR."""
         width = f'"prefer-vector-width"="{8 * self._width}"'
-        least = f'"min-legal-vector-width"="{8 * self._width}"'
-        attributes = f"attributes #0 = {{ nounwind noinline {width} {least} }}"
+        minimum = f'"min-legal-vector-width"="{8 * self._width}"'
+        attributes = f"attributes #0 = {{ nounwind noinline {width} {minimum} }}"
         return "\n".join([*self._functions, *sorted(self._declared), attributes])
 
     @property
@@ -451,8 +451,8 @@ def reversed_lanes(emit: Emitter, value: str) -> str:
 def exponential(emit: Emitter, value: str) -> str:
     """Emit the exponential of numbers that are not positive: a power of two times a polynomial."""
     integer, mantissa, bias, degree, lowest = FORMATS[emit.scalar]
-    integers, least = f"<{emit.lanes} x {integer}>", emit.constant(lowest)
-    value = emit.select(emit.op("fcmp olt", value, least), least, value)
+    integers, floor = f"<{emit.lanes} x {integer}>", emit.constant(lowest)
+    value = emit.select(emit.op("fcmp olt", value, floor), floor, value)
     rounder = emit.constant(1.5 * 2**mantissa)  # adding it rounds to an integer
     power = emit.fma(value, emit.constant(1 / math.log(2)), rounder)
     power = emit.op("fsub", power, rounder)

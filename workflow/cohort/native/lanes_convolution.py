@@ -85,13 +85,13 @@ class ConvolutionCode(LayerCode):
         emit = self.emit
         pairs = emit.maximum(four[0], four[1]), emit.maximum(four[2], four[3])
         greatest = emit.maximum(*pairs)
-        left = emit.op("fcmp ogt" if self.layer.rectifies else "fcmp ord", greatest, ZERO)
+        undecided = emit.op("fcmp ogt" if self.layer.rectifies else "fcmp ord", greatest, ZERO)
         for index, value in enumerate(four):
-            mask = left
+            mask = undecided
             if index < 3:
                 is_greatest = emit.op("fcmp oeq", value, greatest)
-                mask = emit.value(f"and {emit.mask} {left}, {is_greatest}")
-                left = emit.value(f"xor {emit.mask} {left}, {mask}")
+                mask = emit.value(f"and {emit.mask} {undecided}, {is_greatest}")
+                undecided = emit.value(f"xor {emit.mask} {undecided}, {mask}")
             bits = emit.value(f"bitcast {emit.mask} {mask} to i{self.lanes}")
             goal = emit.pointer(masks, index, kind=f"i{self.lanes}")
             emit.emit(f"store i{self.lanes} {bits}, ptr {goal}")
@@ -127,11 +127,11 @@ class ConvolutionCode(LayerCode):
         self.emit_lane_sums(layout.sums, size * per_output, goal)
         self.emit_lane_sums(biases, size, emit.pointer("%gradients", channel, layer.bias))
 
-    def _emit_kernel_lines(self, place: Sequence[Index], rows: int, size: int, lines: int) -> None:
+    def _emit_kernel_lines(self, index: Sequence[Index], rows: int, size: int, lines: int) -> None:
         """Emit code that adds, over some rows, to the gradients of some lines of the kernel for one
-        input channel and some output channels, which are in registers meanwhile. `place` is the
+        input channel and some output channels, which are in registers meanwhile. `index` is the
         block of samples, the output and the input channel, the line and the chunk of rows."""
-        block, channel, inner, line, chunk = place
+        block, channel, inner, line, chunk = index
         emit, layer, lanes, unpooled = self.emit, self.layer, self.lanes, self.unpooled
         taps, per_output = lines * layer.kernel, layer.inner * layer.taps
         offsets = (inner, layer.taps * lanes), (line, layer.kernel * lanes), self.layout.sums
@@ -197,9 +197,9 @@ class ConvolutionCode(LayerCode):
 
     def emit_input_gradient(self) -> None:
         for part in split(self.layer.inputs[2], ACROSS):
-            most = max(1, self.layout.target.tile // part.size)
+            max_channels = max(1, self.layout.target.tile // part.size)
             for begin in part.starts:
-                for channels in split(self.layer.inner, most):
+                for channels in split(self.layer.inner, max_channels):
                     self._emit_input_tile(channels, begin, part.size)
 
     def _emit_input_tile(self, channels: Ranges, begin: int, across: int) -> None:

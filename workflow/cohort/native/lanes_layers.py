@@ -73,8 +73,8 @@ class LanesLayout:
         self.masks = list(map(self.arena.allocate, sizes))
         widest = max(layer.inner for layer in layers)
         self.transposed = self.arena.allocate(self.width * (widest + self.lanes))
-        most = max(layer.inner * layer.taps + 1 for layer in layers)
-        self.sums = self.arena.allocate(self.lanes * target.tile * most)
+        terms = max(layer.inner * layer.taps + 1 for layer in layers)
+        self.sums = self.arena.allocate(self.lanes * target.tile * terms)
         self.packed = self.arena.allocate(self.lanes * max(layer.outer for layer in layers))
         self.spectra: list[SpectralArrays | None] = [None] * len(layers)
         for number, layer in enumerate(layers):
@@ -83,10 +83,10 @@ class LanesLayout:
 
     def rows_at_once(self, layer: Layer, channels: int) -> int:
         """How many rows of the gradients of so many channels fit in the first-level cache."""
-        (height, width), least = layer.sides, 1 + layer.pools
-        most = L1_SHARE // (self.target.size * self.lanes * channels * width)
-        fitting = range(least, height + 1, least)
-        return max(r for r in fitting if height % r == 0 and r <= max(least, most))
+        (height, width), minimum = layer.sides, 1 + layer.pools
+        limit = L1_SHARE // (self.target.size * self.lanes * channels * width)
+        fitting = range(minimum, height + 1, minimum)
+        return max(r for r in fitting if height % r == 0 and r <= max(minimum, limit))
 
     def _allocate_array(self, shape: Shape, reader: Layer | None, has_border: bool) -> Array:
         if reader is not None and reader.is_convolution:
@@ -180,9 +180,9 @@ class LayerCode:
         """Emit sums over samples: `goal` (result, row) gets each result's gradient (result, sample)
         times each of the `count` rows that were transposed last (sample, row)."""
         emit, lanes = self.emit, self.lanes
-        vectors, left = divmod(count, lanes)
+        vectors, rest = divmod(count, lanes)
         inner = [(part, lanes) for part in emitter.split(vectors, ABREAST)]
-        inner += [(Ranges(vectors, 1, 1), left)] if left else []
+        inner += [(Ranges(vectors, 1, 1), rest)] if rest else []
         for columns, used in inner:
             for outer in emitter.split(results, self.layout.target.tile // ABREAST):
                 wide, pairs = columns.size, outer.size * columns.size
@@ -225,9 +225,9 @@ class Product:
         """Emit the product with weights of these strides. Large weights whose first stride is 1 are
         packed: those of as many results as a vector has lanes are first copied side by side."""
         emit, layout, lanes = self.emit, self.layout, self.layout.lanes
-        most = layout.target.tile // layout.abreast
+        max_results = layout.target.tile // layout.abreast
         if strides[0] != 1 or self.results * self.terms * layout.target.size <= L1_SHARE:
-            for part in emitter.split(self.results, most):
+            for part in emitter.split(self.results, max_results):
                 with emit.parts(part) as first:
                     self._emit_tiles(first, part.size, weights, strides, first)
             return
@@ -237,7 +237,7 @@ class Product:
                 with emit.loop(self.terms) as term:
                     values = emit.load_anywhere(weights, begin, (term, strides[1]))
                     emit.store(values, packed, (term, lanes))
-                for part in emitter.split(strips.size, most):
+                for part in emitter.split(strips.size, max_results):
                     for offset in part.starts:
                         side_by_side = emit.pointer(packed, offset)
                         first = emit.add(begin, offset)
@@ -257,11 +257,11 @@ class Product:
                 source, lanes = self.source(block, term), self.layout.lanes
                 loaded = [(index, emit.load(source, index * lanes)) for index in range(abreast)]
                 for result in range(size):
-                    own = slice(result * abreast, (result + 1) * abreast)
+                    span = slice(result * abreast, (result + 1) * abreast)
                     factor = emit.broadcast(emit.load_number(of_term, result * strides[0]))
-                    tile = values[own]
+                    tile = values[span]
                     emit.add_outer_product(tile, abreast, [factor], loaded)
-                    values[own] = tile
+                    values[span] = tile
             for number, value in enumerate(sums.load()):
                 result, which = divmod(number, abreast)
                 self.store(value, emit.add(block, which), emit.add(first, result))
@@ -283,8 +283,8 @@ class LinearCode(LayerCode):
             value = self.emit.relu(value) if layer.rectifies else value
             self.emit.store(value, self.pointer(self.outputs, block, 0, 0, output))
 
-        given = layer.outer, layer.inner, self._features(self.inputs), store, self.broadcast_bias
-        Product(self.emit, self.layout, *given).emit_code(self.weight_pointer(), (layer.inner, 1))
+        args = layer.outer, layer.inner, self._features(self.inputs), store, self.broadcast_bias
+        Product(self.emit, self.layout, *args).emit_code(self.weight_pointer(), (layer.inner, 1))
 
     def emit_weight_gradient(self) -> None:
         emit, layer, gradients = self.emit, self.layer, self.layout.gradients[self.number + 1]
@@ -309,8 +309,8 @@ class LinearCode(LayerCode):
         def store(value: str, block: Index, inner: Index) -> None:
             self.store_gradient(value, block, 0, 0, inner)
 
-        given = layer.inner, layer.outer, self._features(gradients), store
-        Product(self.emit, self.layout, *given).emit_code(self.weight_pointer(), (1, layer.inner))
+        args = layer.inner, layer.outer, self._features(gradients), store
+        Product(self.emit, self.layout, *args).emit_code(self.weight_pointer(), (1, layer.inner))
 
     def _features(self, array: Array) -> Pointer:
         """Pointers to the numbers of this layer's inputs or outputs, in one row over all axes."""

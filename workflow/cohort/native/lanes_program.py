@@ -203,10 +203,10 @@ class LanesProgram:
         """Emit (softmax - one-hot label) / batch size; 0 in lanes without a sample."""
         emit, lanes = self.emit, self.layout.lanes
         before = emit.mul(block, lanes)
-        left = emit.value(f"trunc i64 {emit.value(f'sub i64 %count, {before}')} to i32")
+        remaining = emit.value(f"trunc i64 {emit.value(f'sub i64 %count, {before}')} to i32")
         order = ", ".join(f"i32 {lane}" for lane in range(lanes))
         integers = f"<{lanes} x i32>"
-        is_used = emit.value(f"icmp slt {integers} <{order}>, {emit.broadcast(left, 'i32')}")
+        is_used = emit.value(f"icmp slt {integers} <{order}>, {emit.broadcast(remaining, 'i32')}")
         count = emit.broadcast(emit.value(f"sitofp i64 %count to {emit.scalar}"))
         share = emit.select(is_used, emit.op("fdiv", emit.constant(1), count), ZERO)
         factor = emit.op("fdiv", share, total)

@@ -169,8 +169,8 @@ def _inputs(samples: Samples, values: Tensor, dtype: np.dtype, scale: float = 0.
     samples unless given, and standardizes by their mean and deviation."""
     scale = scale or samples.scale or 1.0
     numbers, shape = values.contiguous().numpy(), tuple(values.shape[1:])
-    given = samples.std, samples.mean
-    std, mean = (tensor.double().expand(shape).reshape(-1).numpy() for tensor in given)
+    moments = samples.std, samples.mean
+    std, mean = (tensor.double().expand(shape).reshape(-1).numpy() for tensor in moments)
     if numbers.dtype != np.uint8:
         numbers = np.ascontiguousarray(numbers, dtype)
     kind = np.dtype("f8") if samples.mean.dtype == torch.float64 else np.dtype("f4")

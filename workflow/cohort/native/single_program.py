@@ -224,9 +224,9 @@ class SingleSampleConvolutionCode(SingleSampleCode):
     that have a gradient, which pooling and ReLU leave few of."""
 
     def emit_forward(self) -> None:
-        most = self.layout.target.tile // ABREAST
+        max_vectors = self.layout.target.tile // ABREAST
         for columns in emitter.split(self.sides[1], 1 if self.layer.pools else ABREAST):
-            for vectors in emitter.split(self.outer // self.lanes, most):
+            for vectors in emitter.split(self.outer // self.lanes, max_vectors):
                 self._emit_forward_tiles(columns, vectors)
 
     def _weight_pointer(self, *offsets: Index | tuple[Index, int]) -> str:
@@ -376,9 +376,9 @@ class FirstConvolutionCode(SingleSampleConvolutionCode):
 
     def emit_backward_and_step(self) -> None:
         vectors = self.outer // self.lanes
-        most = max(1, (self.layout.target.tile - vectors) // vectors)
+        max_taps = max(1, (self.layout.target.tile - vectors) // vectors)
         taps = [(inner, tap) for inner in range(self.layer.inner) for tap in range(self.layer.taps)]
-        parts = [taps[start : start + most] for start in range(0, len(taps), most)]
+        parts = [taps[start : start + max_taps] for start in range(0, len(taps), max_taps)]
         for number, some in enumerate(parts):
             self._emit_tap_step(some, vectors, has_bias=number == 0)
 

@@ -21,7 +21,7 @@ from cohort.native.emitter import ZERO, Arena, Emitter
 from cohort.native.layers import Layer
 
 ADVANTAGE = 1.5  # how many direct products must be saved for each product of the spectra
-LEAST = 8  # input and output channels, below which transforms are most of the work
+MIN_CHANNELS = 8  # of inputs and of outputs, below which transforms are most of the work
 Complex = tuple[str, str]
 """The real and imaginary parts of numbers, two vectors."""
 
@@ -29,7 +29,7 @@ Complex = tuple[str, str]
 def is_spectral_faster(layer: Layer) -> bool:
     """Whether a convolution multiplies clearly less by Fourier transforms than directly."""
     direct, slots = math.prod(layer.sides) * layer.taps, SpectrumSlots(layer)
-    is_wide = min(layer.inner, layer.outer) >= LEAST
+    is_wide = min(layer.inner, layer.outer) >= MIN_CHANNELS
     fits = layer.kernel <= min(slots.height, slots.width)
     return layer.is_convolution and is_wide and fits and direct > ADVANTAGE * slots.count
 
@@ -76,14 +76,14 @@ class SpectralArrays:
 
     def __init__(self, layer: Layer, arena: Arena, width: int, line: int):
         self.slots = SpectrumSlots(layer)
-        most = max(self.slots.per_real_column, self.slots.per_complex_column)
+        per_column = max(self.slots.per_real_column, self.slots.per_complex_column)
         self.pairs = -(-layer.inner * layer.outer // line) * line  # of channels
         shapes = (layer.inner, layer.inputs[1]), (layer.outer, layer.sides[0])
         rows = [channels * height * width + line for channels, height in shapes]
         slots = [channels * width + line for channels, _ in shapes]
         self.weight_row, self.weight_slot = layer.kernel * self.pairs + line, self.pairs + line
         starts = [arena.allocate(self.slots.width * row) for row in (*rows, self.weight_row)]
-        starts += [arena.allocate(most * slot) for slot in (*slots, self.weight_slot)]
+        starts += [arena.allocate(per_column * slot) for slot in (*slots, self.weight_slot)]
         self.weight_rows, self.weights = starts[2], starts[5]
         self.inputs, self.outputs = (
             MapSpectra(*shapes[index], rows[index], slots[index], starts[index], starts[index + 3])

@@ -22,7 +22,7 @@ RARE = 1e-3  # a class with a smaller share of all samples may be lost, such as 
 def deal(plan: str | Path, output: str | Path) -> None:
     """Deal the data set that a plan file names, and write the shards to `output`."""
     planned = read_plan(plan)
-    check_digest(planned, lambda own: shard_identity(own.settings, digest_in(own.inputs["data"])))
+    check_digest(planned, lambda it: shard_identity(it.settings, digest_in(it.inputs["data"])))
     write(output, deal_data(planned.settings, planned.inputs["data"]))
 
 
@@ -43,19 +43,19 @@ def deal_data(settings: Mapping[str, Any], data: str | Path) -> Shards:
     with refusals_as_errors(f"partition {settings['partition']} of {settings['dataset']}: "):
         whole = scheme.deal(pool, settings["clients"], rng)
         chosen = scheme.overlapping_clients(len(whole), copy.deepcopy(rng))
-        own, holdouts = _split_holdout(whole, settings["holdout"], seed)
-        kept, borrowed = scheme.borrow(own, rng)
-    held = [used[np.concatenate(both)] for both in zip(kept, borrowed, strict=True)]
+        training, holdouts = _split_holdout(whole, settings["holdout"], seed)
+        retained, borrowed = scheme.borrow(training, rng)
+    shards = [used[np.concatenate(both)] for both in zip(retained, borrowed, strict=True)]
     if scheme.exact:  # the share of what each client trains on that it borrowed
-        pairs = zip(borrowed, held, strict=True)
+        pairs = zip(borrowed, shards, strict=True)
         shares = np.array([len(extra) / max(len(part), 1) for extra, part in pairs])
     else:  # the share of what each client was dealt that another was dealt too
         holders = np.bincount(np.concatenate(whole))
         shares = np.array([(holders[part] > 1).mean() for part in whole])
-    counts = np.stack([np.bincount(labels[part], minlength=classes) for part in held])
+    counts = np.stack([np.bincount(labels[part], minlength=classes) for part in shards])
     holdouts = [used[part] for part in holdouts]
     overlap, set_aside = shares if shares.any() else None, np.concatenate([validation, *holdouts])
-    return Shards(held, counts, overlap, set_aside, holdouts, chosen)
+    return Shards(shards, counts, overlap, set_aside, holdouts, chosen)
 
 
 def _split_holdout(parts: Parts, share: float, seed: int) -> tuple[Parts, Parts]:
@@ -67,7 +67,7 @@ def _split_holdout(parts: Parts, share: float, seed: int) -> tuple[Parts, Parts]
         _set_aside(part, int(share * len(part)), generator(seed, "holdout", client=client))
         for client, part in enumerate(parts)
     ]
-    return [own for own, _ in pairs], [aside for _, aside in pairs]
+    return [rest for rest, _ in pairs], [aside for _, aside in pairs]
 
 
 def _set_aside(samples: np.ndarray, count: int, rng: Rng) -> tuple[np.ndarray, np.ndarray]:

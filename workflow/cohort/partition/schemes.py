@@ -117,22 +117,22 @@ class Classes(Scheme):
         return deal_to_holders("class", samples_of, holders_of, clients, split)
 
 
-def check_holders(plural: str, number: int, clients: int, most: int, block: int) -> None:
-    """Raise ValueError if a client cannot hold `most` categories, or blocks leave some unheld."""
-    if most > number:
-        raise ValueError(f"a client cannot hold {most} {plural} where there are only {number}")
+def check_holders(plural: str, number: int, clients: int, k: int, block: int) -> None:
+    """Raise ValueError if a client cannot hold `k` categories, or blocks leave some unheld."""
+    if k > number:
+        raise ValueError(f"a client cannot hold {k} {plural} where there are only {number}")
     if clients * block < number:
         raise ValueError(f"{clients} clients leave some of the {number} {plural} unheld")
 
 
-def draw_holders(categories: int, clients: int, most: int, block: int, rng: Rng) -> list[list[int]]:
-    """Draw the holders of each category (class or domain). Client i holds `most`: the `block` that
+def draw_holders(categories: int, clients: int, k: int, block: int, rng: Rng) -> list[list[int]]:
+    """Draw the holders of each category (class or domain). Client i holds `k`: the `block` that
     begins at i * block, modulo their number, and others drawn at random."""
     holders_of: list[list[int]] = [[] for _ in range(categories)]
     for client in range(clients):
         first = (client * block + np.arange(block)) % categories
         rest = np.delete(np.arange(categories), first)
-        for category in [*first, *rng.choice(rest, most - block, replace=False)]:
+        for category in [*first, *rng.choice(rest, k - block, replace=False)]:
             holders_of[category].append(client)
     return holders_of
 
@@ -148,8 +148,8 @@ def deal_to_holders(
     parts: list[Parts] = [[] for _ in range(clients)]
     for number, (samples, holding) in enumerate(zip(samples_of, holders_of, strict=True)):
         if len(samples) < len(holding):
-            held = f"{len(samples)} samples for {len(holding)} clients"
-            raise ValueError(f"{category} {number} has {held} that hold it")
+            counts = f"{len(samples)} samples for {len(holding)} clients"
+            raise ValueError(f"{category} {number} has {counts} that hold it")
         for client, part in zip(holding, split(samples, len(holding)), strict=True):
             parts[client].append(part)
     return [np.concatenate(part) for part in parts]
@@ -197,8 +197,8 @@ class Dirichlet(Scheme):
             super().check(classes, clients, samples, groups)
 
     def scaled(self, share: float) -> Self:
-        least = min(self.minimum, max(1, round(self.minimum * share)))
-        return dataclasses.replace(self, minimum=least)
+        minimum = min(self.minimum, max(1, round(self.minimum * share)))
+        return dataclasses.replace(self, minimum=minimum)
 
     def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         per_class = np.bincount(pool.labels)
@@ -346,8 +346,8 @@ class Roles(Scheme):
         if self.k > len(roles):
             raise ValueError(f"a client cannot hold {self.k} roles of {len(roles)} with samples")
         samples = group_by_owner(np.arange(len(groups)), groups, len(sizes))
-        held = roles[dealt_roles(len(roles), clients, self.k)]
-        return [np.concatenate(list(map(samples.__getitem__, row))) for row in held]
+        hands = roles[dealt_roles(len(roles), clients, self.k)]
+        return [np.concatenate(list(map(samples.__getitem__, hand))) for hand in hands]
 
 
 def dealt_roles(roles: int, clients: int, per_client: int) -> np.ndarray:
@@ -378,14 +378,14 @@ class EqualSizes(Scheme):
         this `order` from `per_class` samples."""
         size, larger = divmod(int(per_class.sum()), len(order))
         counts = np.zeros((len(order), len(per_class)), dtype=np.int64)
-        left = per_class.copy()
+        stock = per_class.copy()
         for client in order:
-            counts[client] = self.draw_client(size + (client < larger), left, rng)
-            left -= counts[client]
+            counts[client] = self.draw_client(size + (client < larger), stock, rng)
+            stock -= counts[client]
         return counts
 
-    def draw_client(self, size: int, left: np.ndarray, rng: Rng) -> np.ndarray:
-        """Draw how many of a client's `size` samples are of each class, at most those left."""
+    def draw_client(self, size: int, stock: np.ndarray, rng: Rng) -> np.ndarray:
+        """Draw how many of a client's `size` samples are of each class, at most the `stock`."""
         raise NotImplementedError
 
 
@@ -397,13 +397,13 @@ class DirichletClients(EqualSizes):
     name: ClassVar[str] = "dirclients"
     alpha: float = parameter(exclusiveMinimum=0, help="concentration: small is skewed")
 
-    def draw_client(self, size: int, left: np.ndarray, rng: Rng) -> np.ndarray:
-        shares = rng.dirichlet(np.full(len(left), self.alpha))
-        counts = np.zeros_like(left)
+    def draw_client(self, size: int, stock: np.ndarray, rng: Rng) -> np.ndarray:
+        shares = rng.dirichlet(np.full(len(stock), self.alpha))
+        counts = np.zeros_like(stock)
         while missing := size - counts.sum():
-            weights = shares * (counts < left)
-            weights = weights if weights.any() else left - counts  # tiny shares are 0 as floats
-            counts = np.minimum(counts + rng.multinomial(missing, weights / weights.sum()), left)
+            weights = shares * (counts < stock)
+            weights = weights if weights.any() else stock - counts  # tiny shares are 0 as floats
+            counts = np.minimum(counts + rng.multinomial(missing, weights / weights.sum()), stock)
         return counts
 
 
@@ -424,13 +424,13 @@ class Sampled(EqualSizes):
         if self.high > classes:
             raise ValueError(f"a client cannot draw {self.high} classes of {classes}")
 
-    def draw_client(self, size: int, left: np.ndarray, rng: Rng) -> np.ndarray:
-        available = np.flatnonzero(left)
+    def draw_client(self, size: int, stock: np.ndarray, rng: Rng) -> np.ndarray:
+        available = np.flatnonzero(stock)
         chosen = rng.permutation(available)[: rng.integers(self.low, self.high, endpoint=True)]
-        counts = np.zeros_like(left)
+        counts = np.zeros_like(stock)
         equal, extra = divmod(size, len(chosen))
-        counts[chosen] = np.minimum(equal + (np.arange(len(chosen)) < extra), left[chosen])
-        rest = left - counts
+        counts[chosen] = np.minimum(equal + (np.arange(len(chosen)) < extra), stock[chosen])
+        rest = stock - counts
         fullest = np.argsort(-rest, kind="stable")
         before = np.cumsum(rest[fullest]) - rest[fullest]
         counts[fullest] += np.clip(size - counts.sum() - before, 0, rest[fullest])
@@ -479,19 +479,19 @@ class Overlap(Scheme):
     def borrow(self, parts: Parts, rng: Rng) -> tuple[Parts, Parts]:
         chosen, donors = self._split(len(parts), rng)
         sizes = np.array([len(part) for part in parts])
-        kept, borrowed = (list(both) for both in super().borrow(parts, rng))
+        retained, borrowed = (list(both) for both in super().borrow(parts, rng))
         for client, ratio in zip(chosen, self.ratios, strict=True):
             amount = round((ratio if self.replace else ratio / (1 - ratio)) * sizes[client])
-            if amount > (held := sizes[donors].sum()):
-                raise ValueError(f"a client should borrow {amount} samples, the others hold {held}")
+            if amount > (size := sizes[donors].sum()):
+                raise ValueError(f"a client should borrow {amount} samples, the others hold {size}")
             donors = rng.permutation(donors)
             lent = share_evenly(amount, sizes[donors])
             pairs = [(parts[donors[index]], lent[index]) for index in np.flatnonzero(lent)]
             pieces = [rng.choice(part, count, replace=False) for part, count in pairs]
             borrowed[client] = np.concatenate([borrowed[client], *pieces])
             if self.replace:
-                kept[client] = rng.permutation(parts[client])[amount:]
-        return kept, borrowed
+                retained[client] = rng.permutation(parts[client])[amount:]
+        return retained, borrowed
 
     def overlapping_clients(self, clients: int, rng: Rng) -> np.ndarray:
         return self._split(clients, rng)[0]

@@ -23,7 +23,7 @@ DEGREE = 8192  # of the polynomials: 128 bits of security up to a modulus of 218
 MODULUS_BITS = [60, 40, 40, 60]
 SCALE = 2.0**40
 NOISE = 1e-3  # a thousand times what sums of thousands of fresh ciphertexts have
-LARGEST = 2**32  # far above any count of samples, far below what a wrong key decrypts
+MAX_SUM = 2**32  # far above any count of samples, far below what a wrong key decrypts
 ANSWER, INDEX, COUNT = 1, 4, 8  # bytes of a yes or no, of a place in a list, of a decrypted sum
 
 Pair = tuple[bytes, bytes]
@@ -56,7 +56,7 @@ class Client:
         """Decrypt a whole number: the nearest to what the ciphertext holds, as noise would reveal
         the key. Raise UserError for a value that is not almost whole, or huge."""
         (value,) = tenseal.ckks_vector_from(self.key, ciphertext).decrypt()
-        if not (abs(value) < LARGEST and abs(value - round(value)) < NOISE):
+        if not (abs(value) < MAX_SUM and abs(value - round(value)) < NOISE):
             why = "it was encrypted with another key, or somebody encrypted something else"
             raise UserError(f"a ciphertext does not decrypt to a whole number: {why}")
         return round(value)
@@ -82,16 +82,16 @@ class Client:
 class Server:
     """The server of the protocol, which it plays with the clients step by step: `encrypt`,
     `list_labels`, `map_labels`, and `count`, which leaves the samples of each placeholder in
-    `counts`. Messages are recorded by `sent`, as by Ledger.sent, and `comparisons` of encrypted
+    `counts`. Messages are recorded by `add_traffic`, like Ledger's, and `comparisons` of encrypted
     labels are counted."""
 
-    def __init__(self, clients: Sequence[Client], classes: int, sent: Callable[..., None]):
-        self.clients, self.classes, self.sent = clients, classes, sent
+    def __init__(self, clients: Sequence[Client], classes: int, add_traffic: Callable[..., None]):
+        self.clients, self.classes, self.add_traffic = clients, classes, add_traffic
         # the paper does not say where keys come from: the first client makes them for all
         key, others = clients[0].key, {"save_galois_keys": False, "save_relin_keys": False}
         pair, public_key = (key.serialize(save_secret_key=s, **others) for s in (True, False))
-        sent("keys", len(pair), to="client", copies=len(clients) - 1)
-        sent("keys", len(public_key), to="server")
+        add_traffic("keys", len(pair), to="client", copies=len(clients) - 1)
+        add_traffic("keys", len(public_key), to="server")
         self.key = tenseal.context_from(public_key, n_threads=1)
         self.pairs: list[list[Pair]] = []
         self.listed: list[tenseal.CKKSVector] = []  # encrypted labels without duplicates
@@ -103,8 +103,8 @@ class Server:
         """Let every client send its encrypted labels and counts."""
         self.pairs = [client.pairs() for client in self.clients]
         for label, count in (pair for pairs in self.pairs for pair in pairs):
-            self.sent("labels", len(label), to="server")
-            self.sent("counts", len(count), to="server")
+            self.add_traffic("labels", len(label), to="server")
+            self.add_traffic("counts", len(count), to="server")
 
     def list_labels(self) -> None:
         """List all labels of the first client, then of every other client those that differ from
@@ -116,7 +116,7 @@ class Server:
             new = [
                 label for label, _ in pairs if client.has_unlisted_label(self.differences(label))
             ]
-            self.sent("answers", ANSWER, to="server", copies=len(pairs))
+            self.add_traffic("answers", ANSWER, to="server", copies=len(pairs))
             self.add(new)
 
     def add(self, labels: Sequence[bytes]) -> None:
@@ -132,7 +132,7 @@ class Server:
         differences = [(minuend - listed).serialize() for listed in self.listed]
         self.comparisons += len(differences)
         for ciphertext in differences:
-            self.sent("differences", len(ciphertext), to="clients")
+            self.add_traffic("differences", len(ciphertext), to="clients")
         return differences
 
     def map_labels(self) -> None:
@@ -142,19 +142,19 @@ class Server:
         random.SystemRandom().shuffle(self.masks)
         for client, pairs in zip(self.clients, self.pairs, strict=True):
             positions = [client.position(self.differences(label)) for label, _ in pairs]
-            self.sent("answers", INDEX, to="server", copies=len(positions))
+            self.add_traffic("answers", INDEX, to="server", copies=len(positions))
             masks = [self.masks[position] for position in positions]
             for mask, (_, count) in zip(masks, pairs, strict=True):
                 self.encrypted.setdefault(mask, []).append(count)
-            self.sent("placeholders", INDEX, to="clients", copies=len(masks))
+            self.add_traffic("placeholders", INDEX, to="clients", copies=len(masks))
             client.placeholders = dict(zip(client.labels, masks, strict=True))
 
     def count(self) -> None:
         """Add up the counts of each placeholder and let the first client decrypt the sums."""
         for mask, counts in sorted(self.encrypted.items()):  # which says nothing of classes
             total = self.sum(counts)
-            self.sent("sums", len(total), to="clients")
-            self.sent("sums", COUNT, to="server")
+            self.add_traffic("sums", len(total), to="clients")
+            self.add_traffic("sums", COUNT, to="server")
             self.counts[mask] = self.clients[0].decrypt(total)
 
     def sum(self, counts: Sequence[bytes]) -> bytes:

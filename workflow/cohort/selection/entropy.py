@@ -10,9 +10,7 @@ from cohort.selection import selector as abilities
 from cohort.selection.selector import Clients, Reports, Rng, Selector, State, View
 from cohort.selection.simple import Random, draw_without_replacement
 
-# Ties are common, and rounding would break them: entropies this close are equal, and the lowest
-# index wins.
-TIE = 1e-12
+TIE = 1e-12  # entropies this close are equal, or rounding would break ties; the lowest index wins
 BLOCK = 512  # rows
 ROUGH = 1e-3  # bits: more than the rounding error of an entropy in float32
 TINY, SOME = 1e-30, 1e-20  # a count of zero is replaced by TINY; a total below SOME is empty
@@ -86,11 +84,11 @@ class Entropy(Selector):
         return queue[len(queue) - min(round(self.buffer * view.clients), len(queue)) :]
 
 
-def without_resting(candidates: Clients, buffer: np.ndarray, least: int) -> np.ndarray:
+def without_resting(candidates: Clients, buffer: np.ndarray, count: int) -> np.ndarray:
     """The candidates that are not in the buffer, in ascending order. Where so many are absent that
-    these are fewer than `least`, those that entered it first are back."""
+    these are fewer than `count`, those that entered it first are back."""
     resting = buffer[np.isin(buffer, candidates)]
-    back = max(least + len(resting) - len(candidates), 0)
+    back = max(count + len(resting) - len(candidates), 0)
     return np.setdiff1d(candidates, resting[back:])
 
 
@@ -123,15 +121,15 @@ class Reselect(Random, abilities.Filtering):
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
         soft_labels = np.nan_to_num(reports["soft_labels"])  # NaN for a client without samples
         weighted = soft_labels * sizes[:, None]
-        kept = np.arange(len(sizes))
+        rows = np.arange(len(sizes))
         highest = entropy_bits(weighted.sum(axis=0))
-        while len(kept) > 1:
-            without = entropy_bits(weighted[kept].sum(axis=0) - weighted[kept])
+        while len(rows) > 1:
+            without = entropy_bits(weighted[rows].sum(axis=0) - weighted[rows])
             if not without.max() > highest + TIE:
                 break
             highest = without.max()
-            kept = np.delete(kept, np.flatnonzero(without >= highest - TIE)[0])
-        return np.isin(np.arange(len(sizes)), kept)
+            rows = np.delete(rows, np.flatnonzero(without >= highest - TIE)[0])
+        return np.isin(np.arange(len(sizes)), rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +166,7 @@ class KL(Selector, abilities.Allocating):
         first = waiting.pop(0)
         taken = {first: counts[first]}
         pooled = counts[first].copy()
-        most = pooled.max()
+        max_count = pooled.max()
         progress = True
         while progress:
             progress = False
@@ -177,7 +175,7 @@ class KL(Selector, abilities.Allocating):
                 if len(taken) == view.cohort or divergence < self.theta:
                     return taken
                 if counts[client][pooled.argmin()] > 0:
-                    taken[client] = np.minimum(most - pooled, counts[client])
+                    taken[client] = np.minimum(max_count - pooled, counts[client])
                     pooled += taken[client]
                     waiting.remove(client)
                     progress = True
@@ -208,16 +206,16 @@ class FedCbs(Selector):
     def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         assert view.label_counts is not None
         counts = view.label_counts[candidates].astype(np.float64)
-        held, left = np.zeros(counts.shape[1]), np.arange(len(candidates))
+        pooled, rest = np.zeros(counts.shape[1]), np.arange(len(candidates))
         cohort: list[int] = []
         while len(cohort) < view.cohort:
-            weights = -(len(cohort) + 1) * np.log(imbalance(held + counts[left]) + PERFECT)
+            weights = -(len(cohort) + 1) * np.log(imbalance(pooled + counts[rest]) + PERFECT)
             if not cohort:
                 spread = 3 * np.log(state["round"]) / (2 * state["count"][candidates])
                 weights = np.log(np.exp(weights) + self.exploration * np.sqrt(spread))
-            (drawn,) = draw_without_replacement(weights, 1, rng)
-            cohort.append(candidates[left[drawn]])
-            held, left = held + counts[left[drawn]], np.delete(left, drawn)
+            (position,) = draw_without_replacement(weights, 1, rng)
+            cohort.append(candidates[rest[position]])
+            pooled, rest = pooled + counts[rest[position]], np.delete(rest, position)
         return np.array(cohort)
 
     def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:

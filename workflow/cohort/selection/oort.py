@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import SHARE, parameter
-from cohort.selection.selector import Clients, Reports, Rng, Selector, Skipping, State, View
+from cohort.selection.selector import Clients, ConditionalNeeds, Reports, Rng, Selector, State, View
 from cohort.selection.simple import draw_without_replacement, leave_out_empty
 
 CLIP = 0.95  # the quantile of utilities that none exceeds
-SMALLEST = 0.999  # the least utility is this close to 0 after scaling, so that all may be drawn
+LOW = 0.999  # of the least utility is 0 after scaling, so that all may be drawn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,7 @@ class Oort(Selector):
 
 def scale_utilities(utility: np.ndarray, among: np.ndarray, clip: float) -> np.ndarray:
     """Scale utilities, of at most `clip`, to units of the range of those in `among`."""
-    low = SMALLEST * np.nanmin(among)
+    low = LOW * np.nanmin(among)
     return (np.minimum(utility, clip) - low) / max(np.nanmax(among) - low, 1e-4)
 
 
@@ -185,8 +185,8 @@ class OortFedScale(Oort):
 
     def admitted_positions(self, utilities: np.ndarray, count: int) -> np.ndarray:
         order = np.argsort(-utilities, kind="stable")
-        least = self.cutoff * utilities[order[min(count, len(order) - 1)]]
-        return order[: max(int((utilities >= least).sum()), AUGMENTED * count + 1)]
+        threshold = self.cutoff * utilities[order[min(count, len(order) - 1)]]
+        return order[: max(int((utilities >= threshold).sum()), AUGMENTED * count + 1)]
 
     def utilities(self, state: State) -> np.ndarray:
         """The utility of each explored client, scaled to the range of all clients' utilities."""
@@ -231,7 +231,7 @@ def is_new(state: State) -> np.ndarray:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tifl(Selector, Skipping):
+class Tifl(Selector, ConditionalNeeds):
     """Draws each cohort from one of several tiers of equally fast clients (algorithm 2).
 
     Clients are sorted by how long a round is expected to take them, and split into tiers of equal

@@ -7,14 +7,15 @@ from typing import Literal
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.selection.selector import Clients, Reports, Rng, Selector, State, View, Weighing
+from cohort.selection import selector as abilities
+from cohort.selection.selector import Clients, Reports, Rng, Selector, State, View
 
 CACHED = np.float32  # the precision of cached predictions: what networks usually compute in
 BYTES_AT_WORK = 40  # per prediction: reports, the old and the new cache, unit rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class Peco(Selector, Weighing):
+class Peco(Selector, abilities.ProbabilityRecording):
     """Draws clients one after another by how similar their predictions on reserved test samples are
     to those of all other clients (PECO, Algorithm 1).
 

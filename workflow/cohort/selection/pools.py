@@ -47,8 +47,8 @@ def draw_by_size(candidates: Clients, view: View, count: int, rng: Rng) -> np.nd
     without samples are drawn last, and only if the cohort would be too small without them."""
     sizes = view.sizes[candidates]
     with np.errstate(divide="ignore"):
-        drawn = draw_without_replacement(np.log(sizes), count, rng)
-    return drawn[: max(view.cohort, np.count_nonzero(sizes))]
+        positions = draw_without_replacement(np.log(sizes), count, rng)
+    return positions[: max(view.cohort, np.count_nonzero(sizes))]
 
 
 class CpowD(PowD):
@@ -145,8 +145,8 @@ class Probe(Selector, RandomPool, abilities.Probing):
         chosen = np.concatenate([forced, best])[:exploited]
         if explored:
             rest = np.setdiff1d(np.arange(len(pool)), chosen)
-            drawn = draw_without_replacement(score[rest] / self.temperature, explored, rng)
-            chosen = np.concatenate([chosen, rest[drawn]])
+            positions = draw_without_replacement(score[rest] / self.temperature, explored, rng)
+            chosen = np.concatenate([chosen, rest[positions]])
         return pool[chosen]
 
     def scores(

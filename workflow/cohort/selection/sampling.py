@@ -78,16 +78,16 @@ class ClusteredByUpdates(BySize, LastUpdates):
         sizes = sizes_of(candidates, view)
         capacity = sizes.sum()
         full, rest = np.divmod(view.cohort * sizes, capacity)
-        own = capacity * np.repeat(np.eye(len(sizes), dtype=int), full, axis=0)
+        full_urns = capacity * np.repeat(np.eye(len(sizes), dtype=int), full, axis=0)
         groups = self.groups(state["updates"][candidates].astype(float), rest, capacity)
         order = np.argsort(np.bincount(groups, rest), kind="stable")
-        small, large = np.split(order, [len(order) - view.cohort + len(own)])
+        small, large = np.split(order, [len(order) - view.cohort + len(full_urns)])
         urns = np.where(groups == large[:, np.newaxis], rest, 0)
         ranks, shuffled = np.argsort(order)[groups], rng.permutation(len(sizes))
         poured = shuffled[np.argsort(ranks[shuffled], kind="stable")]
         poured = poured[ranks[poured] < len(small)]
         urns[:, poured] += pour(rest[poured], capacity - urns.sum(axis=1))
-        return np.concatenate([own, urns])
+        return np.concatenate([full_urns, urns])
 
     def groups(self, updates: np.ndarray, masses: np.ndarray, capacity: int) -> np.ndarray:
         """The group of each client, from 0: the largest subtrees of Ward's tree of the rows of

@@ -105,7 +105,7 @@ class Probing(Screening):
     batches: int
 
 
-class Skipping(ABC):
+class ConditionalNeeds(ABC):
     """Lets a selector gather its needs before choosing in some rounds only."""
 
     @abstractmethod
@@ -152,7 +152,7 @@ class MetricRecording(ABC):
         """The selector's metrics of a round, by name, given what `select` received and returned."""
 
 
-class Weighing(ABC):
+class ProbabilityRecording(ABC):
     """Lets a selector publish its probabilities, which are recorded in every round for overlapping
     and for other clients, if any overlap. It is not told which clients overlap."""
 

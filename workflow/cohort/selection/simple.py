@@ -179,9 +179,9 @@ class Afl(HighestLoss):
         values = np.clip(values, 0, values[np.isfinite(values)].max(initial=0))
         best = np.argsort(values, kind="stable")[int(self.alpha1 * len(values)) :]
         count = min(int((1 - self.alpha3) * view.cohort), len(best))
-        drawn = best[draw_without_replacement(self.alpha2 * values[best], count, rng)]
-        others = rng.choice(np.delete(candidates, drawn), view.cohort - count, replace=False)
-        return np.concatenate([candidates[drawn], others])
+        positions = best[draw_without_replacement(self.alpha2 * values[best], count, rng)]
+        others = rng.choice(np.delete(candidates, positions), view.cohort - count, replace=False)
+        return np.concatenate([candidates[positions], others])
 
 
 TINY = 1e-10  # added to counts, so that nothing is divided by zero

@@ -8,7 +8,7 @@ import numpy as np
 from cohort.core.components import SHARE, parameter
 from cohort.core.lazy import lazy
 from cohort.selection import pools, simple
-from cohort.selection.selector import Clients, Reports, Rng, Selector, Skipping, State, View
+from cohort.selection.selector import Clients, ConditionalNeeds, Reports, Rng, Selector, State, View
 
 scipy = lazy("scipy")
 
@@ -81,9 +81,9 @@ class Diversity(Selector):
         """The score of each client, by which it is drawn."""
         classes = label_counts.shape[1]
         shares = label_counts / np.maximum(label_counts.sum(axis=1, keepdims=True), 1)
-        held = self.mix * (label_counts > 0).sum(axis=1) / classes
-        own = held + (1 - self.mix) * entropy(shares) / np.log(classes)
-        return self.alpha * own + (1 - self.alpha) * self._distances(shares)
+        coverage = self.mix * (label_counts > 0).sum(axis=1) / classes
+        diversity = coverage + (1 - self.mix) * entropy(shares) / np.log(classes)
+        return self.alpha * diversity + (1 - self.alpha) * self._distances(shares)
 
     def _distances(self, mixes: np.ndarray) -> np.ndarray:
         """The distance of each client's label distribution from those of the other clients."""
@@ -174,12 +174,12 @@ class HicsFl(LastUpdates):
         entropies = self.entropies(updates)
         clusters = self.clusters(updates, entropies, view.cohort)
         means = np.bincount(clusters, entropies) / np.bincount(clusters)
-        left = 1 - state["round"][0] / view.rounds
+        remaining = 1 - state["round"][0] / view.rounds
         chosen: list[int] = []
         for _ in range(count):
             rest = np.setdiff1d(np.arange(len(seen)), chosen)
             open_clusters = np.unique(clusters[rest])
-            odds = scipy.special.softmax(self.diversity * left * means[open_clusters])
+            odds = scipy.special.softmax(self.diversity * remaining * means[open_clusters])
             members = rest[clusters[rest] == rng.choice(open_clusters, p=odds)]
             chosen.append(members[pools.draw_by_size(seen[members], view, 1, rng)[0]])
         return seen[chosen]
@@ -213,7 +213,7 @@ NOISE = 0.01  # the standard deviation of a change of loss that no other client 
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedCor(Selector, Skipping):
+class FedCor(Selector, ConditionalNeeds):
     """Chooses, one after another, the clients whose loss is correlated most with the losses of all,
     given those that are chosen already (Tang et al., CVPR 2022).
 

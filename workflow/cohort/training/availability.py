@@ -113,11 +113,11 @@ class Trace(Availability):
             raise ValueError(f"has {devices} devices for {clients} clients")
 
     def present(self, clients: int, seed: int, round: int, hour: float) -> np.ndarray:
-        device, times = self.spells()
-        own = randomness.generator(seed, "availability").permutation(device.max() + 1)[:clients]
-        start, end = times
+        device, (start, end) = self.spells()
+        rng = randomness.generator(seed, "availability")
+        devices = rng.permutation(device.max() + 1)[:clients]
         now = hour % end.max()
-        return np.isin(own, device[(start <= now) & (now < end)])
+        return np.isin(devices, device[(start <= now) & (now < end)])
 
 
 COLUMNS = ["device", "start", "end"]

@@ -56,9 +56,9 @@ class Cell:
     def identity(self) -> dict[str, Any]:
         """Everything that the cell's digest is made from, besides science versions: its settings
         and its strategy's parts, both without defaults, and the digest of its data."""
-        own = {key: own for key, own in self.settings.values().items() if own != DEFAULTS[key]}
+        changed = {k: v for k, v in self.settings.values().items() if v != DEFAULTS[k]}
         parts = {part: getattr(self, part).spec(defaults=False) for part in PARTS}
-        return own | parts | {"data": paths.digest_in(self.inputs["data"])}
+        return changed | parts | {"data": paths.digest_in(self.inputs["data"])}
 
     def plain_settings(self) -> dict[str, Any]:
         """The settings and all parameters of the strategy's parts, as a record holds them."""

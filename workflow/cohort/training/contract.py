@@ -43,8 +43,8 @@ def locate_errors(strategy: str, round: int) -> Iterator[None]:
     where = f"strategy '{strategy}', round {round}"
     try:
         yield
-    except WrongAnswer as wrong:
-        raise UserError(f"{where}: {wrong}") from None
+    except WrongAnswer as error:
+        raise UserError(f"{where}: {error}") from None
     except (UserError, OSError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
@@ -65,8 +65,7 @@ def locate_errors(strategy: str, round: int) -> Iterator[None]:
 
 
 def read_only(value: Any) -> Any:
-    """What a component is given: arrays, mappings of arrays and views that cannot be written to,
-    and everything else as it is."""
+    """Return read-only views of arrays, mappings of arrays and Views; other values unchanged."""
     if isinstance(value, np.ndarray):
         value = value.view()
         value.flags.writeable = False
@@ -89,7 +88,7 @@ class Chosen(NamedTuple):
 class CheckedSelector:
     """A selector that gets read-only arrays, and whose answers are checked, with the methods of all
     abilities. Where it lacks one, all candidates are the pool, all needs are gathered, all samples
-    that are `held` are used, all updates count, and nothing is measured."""
+    are used, all updates count, and nothing is measured."""
 
     def __init__(self, selector: Selector):
         self.selector = selector
@@ -99,7 +98,7 @@ class CheckedSelector:
         self.probe_batches = selector.batches if isinstance(selector, abilities.Probing) else 0
 
     def asks(self, state: State, view: View) -> bool:
-        if not isinstance(self.selector, abilities.Skipping):
+        if not isinstance(self.selector, abilities.ConditionalNeeds):
             return True
         return bool(self.selector.asks(read_only(state), read_only(view)))
 
@@ -113,19 +112,20 @@ class CheckedSelector:
         return _checked_clients(pool, candidates, "draw_pool", repeated=False)
 
     def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> Chosen:
-        given, selector = (read_only(state), read_only(candidates), read_only(view)), self.selector
-        weighs = isinstance(selector, abilities.UpdateWeighing)
-        drawn = _checked_clients(selector.select(*given, rng), candidates, "select", weighs)
-        if len(drawn) > view.cohort:
-            raise WrongAnswer(f"select returned {len(drawn)} clients for a cohort of {view.cohort}")
-        if not isinstance(selector, abilities.UpdateWeighing):
-            return Chosen(drawn)
-        weights = np.asarray(selector.weights(given[0], given[1], read_only(drawn), given[2]))
-        fits = weights.shape == drawn.shape and bool(((weights > 0) & (weights < np.inf)).all())
-        require(fits, "weights", weights, f"a number above 0 for each of {len(drawn)} draws")
-        _, first, of_draw = np.unique(drawn, return_index=True, return_inverse=True)
+        state, candidates, view = map(read_only, (state, candidates, view))
+        answer = self.selector.select(state, candidates, view, rng)
+        weighs = isinstance(self.selector, abilities.UpdateWeighing)
+        draws = _checked_clients(answer, candidates, "select", weighs)
+        if len(draws) > view.cohort:
+            raise WrongAnswer(f"select returned {len(draws)} clients for a cohort of {view.cohort}")
+        if not isinstance(self.selector, abilities.UpdateWeighing):
+            return Chosen(draws)
+        weights = np.asarray(self.selector.weights(state, candidates, read_only(draws), view))
+        fits = weights.shape == draws.shape and bool(((weights > 0) & (weights < np.inf)).all())
+        require(fits, "weights", weights, f"a number above 0 for each of {len(draws)} draws")
+        _, first, of_draw = np.unique(draws, return_index=True, return_inverse=True)
         order = np.argsort(first)
-        return Chosen(drawn[first[order]], np.bincount(of_draw, weights)[order])
+        return Chosen(draws[first[order]], np.bincount(of_draw, weights)[order])
 
     def measure(self, state: State, candidates: Clients, cohort: Clients, view: View) -> Metrics:
         if not isinstance(self.selector, abilities.MetricRecording):
@@ -134,30 +134,30 @@ class CheckedSelector:
         return _declared(metrics, self.selector.metrics, "measure")
 
     def probabilities(self, state: State, candidates: Clients, view: View) -> np.ndarray | None:
-        if not isinstance(self.selector, abilities.Weighing):
+        if not isinstance(self.selector, abilities.ProbabilityRecording):
             return None
         answer = np.asarray(self.selector.probabilities(*map(read_only, (state, candidates, view))))
         wanted = f"a number for each of {len(candidates)} candidates"
         return require(answer.shape == candidates.shape, "probabilities", answer, wanted)
 
-    def quotas(self, cohort: Clients, view: View, held: np.ndarray) -> np.ndarray:
+    def quotas(self, cohort: Clients, view: View, counts: np.ndarray) -> np.ndarray:
         if not isinstance(self.selector, abilities.Allocating):
-            return held
+            return counts
         quotas = np.asarray(self.selector.quotas(read_only(cohort), read_only(view)))
-        are_counts = quotas.shape == held.shape and quotas.dtype.kind in "iu" and quotas.min() >= 0
-        wanted = f"whole numbers from 0 up of shape {held.shape} (client, class)"
-        return require(are_counts, "quotas", quotas, wanted)
+        fits = quotas.shape == counts.shape and quotas.dtype.kind in "iu" and quotas.min() >= 0
+        wanted = f"whole numbers from 0 up of shape {counts.shape} (client, class)"
+        return require(fits, "quotas", quotas, wanted)
 
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
         if not isinstance(self.selector, abilities.Filtering):
             return np.ones(len(sizes), dtype=bool)
-        kept = np.asarray(self.selector.keep(read_only(reports), read_only(sizes)))
-        is_mask = kept.dtype == bool and kept.shape == sizes.shape
-        return require(is_mask, "keep", kept, f"{len(sizes)} times true or false")
+        mask = np.asarray(self.selector.keep(read_only(reports), read_only(sizes)))
+        is_mask = mask.dtype == bool and mask.shape == sizes.shape
+        return require(is_mask, "keep", mask, f"{len(sizes)} times true or false")
 
     def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
-        given = map(read_only, (state, cohort, reports, view))
-        return _checked_state(self.selector.observe(*given), "observe")
+        after = self.selector.observe(*map(read_only, (state, cohort, reports, view)))
+        return _checked_state(after, "observe")
 
 
 def require(holds: bool, method: str, answer: T, wanted: str, name: str = "") -> T:
@@ -235,11 +235,11 @@ def check_gradients(objective: Objective, losses: Tensor) -> None:
 def merge(rule: ServerRule, weights: Weights, updates: Updates, memory: Weights) -> Merged:
     """Let a server rule merge updates, in full precision, and return its result: weights with the
     names, shapes and types of those before, and metrics that it declares."""
-    given = [*weights.values(), *updates.weights.values(), *memory.values()]
-    versions = [tensor._version for tensor in given]
+    tensors = [*weights.values(), *updates.weights.values(), *memory.values()]
+    versions = [tensor._version for tensor in tensors]
     with torch.autocast(updates.sizes.device.type, enabled=False):
         merged = rule.apply(dict(weights), updates, dict(memory))
-    if [tensor._version for tensor in given] != versions:
+    if [tensor._version for tensor in tensors] != versions:
         raise WrongAnswer("apply changed a tensor in place; work on a copy (tensor.clone())")
     require(isinstance(merged, Merged), "apply", merged, "weights, memory and metrics (Merged)")
     for name in sorted(weights.keys() | _by_name(merged.weights, "apply").keys()):

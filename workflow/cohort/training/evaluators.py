@@ -87,9 +87,9 @@ def mean_metrics(name: str, accuracy: str, loss: str) -> Mapping[str, Metric]:
     }
 
 
-class OfModels(Evaluator):
-    """Base of those that record the mean accuracy and loss of some models, NaN without any; nothing
-    if the procedure has no local models."""
+class MeanOverModels(Evaluator):
+    """Base of evaluators that record the mean accuracy and loss of some models, NaN without any;
+    nothing if the procedure has no local models."""
 
     def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
         """The models with the samples on which to evaluate each."""
@@ -102,14 +102,13 @@ class OfModels(Evaluator):
             return {}
         models = self.models(task, state, updates)
         results = [evaluation.evaluate(network, *model, plain=task.plain) for model in models]
-        accuracies, losses = [own.accuracy for own in results], [own.loss for own in results]
         return {
-            f"{self.name}_accuracy": np.mean(accuracies) if results else np.nan,
-            f"{self.name}_loss": np.mean(losses) if results else np.nan,
+            f"{self.name}_accuracy": np.mean([result.accuracy for result in results] or np.nan),
+            f"{self.name}_loss": np.mean([result.loss for result in results] or np.nan),
         }
 
 
-class OnTest(Evaluator):
+class TestEvaluator(Evaluator):
     """Evaluates the global model on the test samples that are not reserved for selectors."""
 
     name = "test"
@@ -124,7 +123,7 @@ class OnTest(Evaluator):
         return result.metrics(self.name)
 
 
-class OnValidation(OnTest):
+class ValidationEvaluator(TestEvaluator):
     """Evaluates the global model on validation samples, if there are any: as often as on the test
     samples, or in every round if the procedure needs it (for a schedule that follows the loss)."""
 
@@ -138,7 +137,7 @@ class OnValidation(OnTest):
         return 1 if cell.procedure.validates_every_round else super().plan(cell)
 
 
-class OnOwnSamples(OfModels):
+class OwnSamplesEvaluator(MeanOverModels):
     """Evaluates the local model of each client of the cohort on the client's own training samples
     and records the mean over clients that hold any."""
 
@@ -149,13 +148,13 @@ class OnOwnSamples(OfModels):
     def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
         models = []
         for row, client in enumerate(updates.clients):
-            own = torch.from_numpy(task.shards.indices[client]).to(task.test.device)
-            if len(own):
-                models.append((updates.client_weights(row), task.train_samples, own))
+            indices = torch.from_numpy(task.shards.indices[client]).to(task.test.device)
+            if len(indices):
+                models.append((updates.client_weights(row), task.train_samples, indices))
         return models
 
 
-class OnCohortSamples(OnOwnSamples):
+class CohortSamplesEvaluator(OwnSamplesEvaluator):
     """Evaluates the global model after the round on the training samples of each client of its
     cohort and records the mean over clients that hold any."""
 
@@ -170,7 +169,7 @@ class OnCohortSamples(OnOwnSamples):
         return [(state.weights, samples, indices) for _, samples, indices in models]
 
 
-class OnHoldout(Evaluator):
+class HoldoutEvaluator(Evaluator):
     """Evaluates the global model on the held-out samples of all clients together, and records the
     accuracy of the worst client."""
 
@@ -187,14 +186,14 @@ class OnHoldout(Evaluator):
     ) -> dict[str, Any]:
         device = task.test.device
         parts = [torch.from_numpy(part).to(device) for part in task.shards.holdouts if len(part)]
-        given, rows = (network, state.weights, task.train_samples), [*parts, torch.cat(parts)]
-        results = [evaluation.evaluate(*given, indices, plain=task.plain) for indices in rows]
+        model, parts = (network, state.weights, task.train_samples), [*parts, torch.cat(parts)]
+        results = [evaluation.evaluate(*model, indices, plain=task.plain) for indices in parts]
         *by_client, together = results
         worst = min(result.accuracy for result in by_client)
         return together.metrics("holdout") | {"holdout_worst_accuracy": worst}
 
 
-class OfLocalModels(OfModels):
+class LocalModelsEvaluator(MeanOverModels):
     """Evaluates each local model of the cohort on the test samples and records the mean."""
 
     name = "local"
@@ -206,7 +205,7 @@ class OfLocalModels(OfModels):
         return [(model, task.test_samples, task.test) for model in models]
 
 
-class OnNextCohort(OfModels):
+class NextCohortEvaluator(MeanOverModels):
     """Evaluates the global model on the held-out samples of a cohort that the selector draws after
     the round, as Flower does whose client manager selects: `configure_evaluate` samples through it
     as `configure_fit` does. This draw neither is nor changes the cohort of the next round."""
@@ -237,6 +236,6 @@ class OnNextCohort(OfModels):
         return [(state.weights, task.train_samples, indices)]
 
 
-_OF_MODELS = OnCohortSamples, OfLocalModels, OnNextCohort, OnOwnSamples
-_CLASSES = *_OF_MODELS, OnHoldout, OnTest, OnValidation
+_MEANS = CohortSamplesEvaluator, LocalModelsEvaluator, NextCohortEvaluator, OwnSamplesEvaluator
+_CLASSES = *_MEANS, HoldoutEvaluator, TestEvaluator, ValidationEvaluator
 EVALUATORS = Catalog("cohort.training.evaluators", Evaluator, _CLASSES)

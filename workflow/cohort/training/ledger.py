@@ -27,7 +27,7 @@ class Ledger:
         self.responders: np.ndarray | None = None  # everybody in the cohort
         self.probe: tuple[np.ndarray, np.ndarray] | None = None
         self.profile: list[np.ndarray] = []  # notes of local steps
-        self.evaluations = Counter[int]()  # of which no wait tells yet, by client
+        self.evaluations = Counter[int]()  # samples whose time is not charged yet, by client
         self._seconds: defaultdict[str, float] = defaultdict(float, seconds or {})
         self._timed_since: dict[str, float] = {}  # blocks of `timed` that are not over
         self._started = time.perf_counter()
@@ -36,7 +36,7 @@ class Ledger:
         """Add to a cost, such as `client_steps` or `seconds_transfers`."""
         self.costs[cost] = self.costs.get(cost, 0) + amount
 
-    def sent(
+    def add_traffic(
         self, what: str, size: int, *, to: Literal["server", "clients", "client"], copies: int = 1
     ) -> None:
         """Count bytes that were sent: `copies` messages of `size` bytes from clients to the server,
@@ -44,18 +44,18 @@ class Ledger:
         self.traffic.setdefault(what, dict.fromkeys(WAYS, 0))[to] += size * copies
         self.add(WAYS[to], size * copies)
 
-    def evaluated(self, samples: int, client: int | None) -> None:
+    def add_evaluation(self, samples: int, client: int | None) -> None:
         """Count samples on which a client, or the server (None), evaluated for the selector."""
         self.add("selection_samples", samples)
         if client is not None:
             self.evaluations[client] += samples
 
-    def waited(self, seconds: float) -> None:
+    def add_wait(self, seconds: float) -> None:
         """Add simulated seconds that the round waited for clients."""
         self.add("simulated_seconds", seconds)
         self.evaluations.clear()
 
-    def measured(self, **values: float) -> None:
+    def record(self, **values: float) -> None:
         """Record metrics of this round."""
         self.metrics |= values
 

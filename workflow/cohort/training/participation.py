@@ -43,10 +43,10 @@ class Participation(NameEncoded):
         """A Boolean mask: whether each client of the cohort responds."""
         return np.ones(len(cohort), dtype=bool)
 
-    def efforts(self, clients: int, most: int, rng: np.random.Generator) -> np.ndarray:
-        """The number of epochs (or steps), of the `most` of J, that each client of the federation
+    def efforts(self, clients: int, amount: int, rng: np.random.Generator) -> np.ndarray:
+        """The number of epochs (or steps), of the `amount` of J, that each client of the federation
         completes. The generator yields the same draws in every round."""
-        return np.full(clients, most)
+        return np.full(clients, amount)
 
 
 class Full(Participation):
@@ -89,10 +89,10 @@ class Stragglers(Participation):
     name: ClassVar[str] = "stragglers"
     share: float = parameter(exclusiveMinimum=0, maximum=1, help="share of clients that straggle")
 
-    def efforts(self, clients: int, most: int, rng: np.random.Generator) -> np.ndarray:
+    def efforts(self, clients: int, amount: int, rng: np.random.Generator) -> np.ndarray:
         slow = rng.permutation(clients)[: round(self.share * clients)]
-        managed = np.full(clients, most)
-        managed[slow] = rng.integers(1, most, len(slow), endpoint=True)
+        managed = np.full(clients, amount)
+        managed[slow] = rng.integers(1, amount, len(slow), endpoint=True)
         return managed
 
 
@@ -126,8 +126,8 @@ class Deadline(Participation):
         return self.seconds
 
     def check(self, seconds: np.ndarray) -> None:
-        if self.seconds < (least := seconds.min()):
-            raise ValueError(f"nobody can meet it: the fastest takes at least {least:.3g} seconds")
+        if self.seconds < (first := seconds.min()):
+            raise ValueError(f"nobody can meet it: the fastest takes at least {first:.3g} seconds")
 
     def in_time(self, seconds: np.ndarray, cohort: int) -> np.ndarray:
         return seconds <= max(self.seconds, seconds.min())

@@ -70,7 +70,7 @@ class Rounds(ABC):
             is_planned = state.round in evaluator.rounds(self.task) and not state.diverged
             if is_planned and evaluator.applies(self.task):
                 network = self.network(state.round)
-                ledger.measured(**evaluator.evaluate(self.task, network, state, self.local_models))
+                ledger.record(**evaluator.evaluate(self.task, network, state, self.local_models))
 
     def run(self, state: RunState, cursor: Cursor | None = None) -> Iterator[RunState]:
         """Play the rounds that remain and yield the state after each. End early if the weights are

@@ -152,16 +152,16 @@ class Scaffold(ServerRule):
     def begin(self, weights: Weights, redraw: Callable[[], Weights]) -> Weights:
         if self.start == "zero":
             return {f"{name}/{ALL}": torch.zeros_like(tensor) for name, tensor in weights.items()}
-        drawn = redraw().items()  # cloned, because checkpoints hold no shared memory
-        return {f"{name}/{key}": own.clone() for key in (ALL, START) for name, own in drawn}
+        initial = redraw().items()  # cloned, because checkpoints hold no shared memory
+        return {f"{name}/{key}": value.clone() for key in (ALL, START) for name, value in initial}
 
     def control_variate(self, memory: Weights, client: int) -> Weights:
         variates = {}
         for key in memory:
             name, _, whose = key.rpartition("/")
             if whose == ALL:
-                own = memory.get(f"{name}/{client}", memory.get(f"{name}/{START}"))
-                variates[name] = -memory[key] if own is None else own - memory[key]
+                estimate = memory.get(f"{name}/{client}", memory.get(f"{name}/{START}"))
+                variates[name] = -memory[key] if estimate is None else estimate - memory[key]
         return variates
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:

@@ -90,7 +90,7 @@ class Task(Cell):
         shape = tuple(self.train_samples.values.shape[1:])
         model = new_model(self.settings, shape, self.classes, "other weights")
         like = self.trainable(self.initial_weights())
-        return {name: own.detach().to(like[name]) for name, own in model.named_parameters()}
+        return {name: tensor.detach().to(like[name]) for name, tensor in model.named_parameters()}
 
 
 def new_model(settings: Settings, shape: tuple[int, ...], classes: int, purpose: str) -> nn.Module:

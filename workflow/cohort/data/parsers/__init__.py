@@ -18,8 +18,8 @@ PARSERS = Catalog("cohort.data.parsers", Parser, (
 ))  # fmt: skip
 
 
-_FACTS = ("shape", "classes", "groups", "train", "test", "validation", "scale", "mean", "std")
-DEFAULTS: dict[str, Any] = dict.fromkeys((*_FACTS, "standardized"))
+_KEYS = ("shape", "classes", "groups", "train", "test", "validation", "scale", "mean", "std")
+DEFAULTS: dict[str, Any] = dict.fromkeys((*_KEYS, "standardized"))
 DEFAULTS |= {"kind": "images", "parser": None}
 """The keys of an entry that describe samples, part of the digest of prepared data, and defaults."""
 

@@ -67,8 +67,8 @@ def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         if values.dtype.kind not in "iuf" or values.ndim not in (2, 3, 4) or not values.size:
             raise UserError(f"{path}: {x} must be numbers: rows and columns, or images")
         if names.shape != values.shape[:1] or names.dtype.kind not in "iuU":
-            each = f"each of the {len(values)} rows of {x}"
-            raise UserError(f"{path}: {y} must be a whole number or a text for {each}")
+            wanted = f"a whole number or a text for each of the {len(values)} rows of {x}"
+            raise UserError(f"{path}: {y} must be {wanted}")
         if len(rows := np.argwhere(~np.isfinite(values))):
             raise UserError(f"{path}: {x}, row {rows[0, 0]}, holds a value that is not a number")
     values = np.concatenate([arrays[x] for x, _ in pairs])

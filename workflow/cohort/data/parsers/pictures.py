@@ -23,16 +23,16 @@ Picture = tuple[int, int, str]
 """A picture in a zip: its group, its class, and the name of its file."""
 
 
-def decode_picture(content: bytes, called: str, side: int | None = None) -> np.ndarray:
+def decode_picture(content: bytes, source: str, side: int | None = None) -> np.ndarray:
     """Decode a PNG or JPEG to bytes, channels first; gray becomes RGB. Pictures of another size
-    than `side` x `side`, if given, are resized (bilinear with antialiasing). `called` names the
+    than `side` x `side`, if given, are resized (bilinear with antialiasing). `source` names the
     file in errors."""
     try:
         with Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as image:
             colored = image.convert("RGB")
     except Exception as error:  # a broken picture may raise anything
         reason = re.sub("<_io.BytesIO[^>]*>", "it", str(error)) or type(error).__name__
-        raise UserError(f"{called}: is not a readable picture ({reason})") from None
+        raise UserError(f"{source}: is not a readable picture ({reason})") from None
     if side is not None and colored.size != (side, side):
         colored = colored.resize((side, side), Image.Resampling.BILINEAR)
     return np.asarray(colored).transpose(2, 0, 1)
@@ -58,12 +58,12 @@ def picture_split(
     return Split(values, numbers[:, 1], numbers[:, 0] if groups else None)
 
 
-def class_number(classes: Sequence[str], word: str, called: str) -> int:
+def class_index(classes: Sequence[str], class_name: str, source: str) -> int:
     """The index of a class; UserError if the data set has none of this name."""
-    if word not in classes:
+    if class_name not in classes:
         listed = ", ".join(classes)
-        raise UserError(f"{called}: '{word}' is not a class of this data set ({listed})")
-    return classes.index(word)
+        raise UserError(f"{source}: '{class_name}' is not a class of this data set ({listed})")
+    return classes.index(class_name)
 
 
 def pictures_by_part(
@@ -75,10 +75,10 @@ def pictures_by_part(
     with open_zip(path) as archive:
         names = zip_files(archive)
     for name in names:
-        *_, domain, part, word, file = ("", "", "", *name.split("/"))
+        *_, domain, part, class_name, file = ("", "", "", *name.split("/"))
         is_in_domain = not domains or domain in domains
         if part in by_part and is_in_domain and file.lower().endswith(PICTURES):
-            label = class_number(classes, word, f"{path}: {name}")
+            label = class_index(classes, class_name, f"{path}: {name}")
             group = domains.index(domain) if domains else 0
             by_part[part].append((group, label, name))
     return map(sorted, by_part.values())
@@ -107,9 +107,9 @@ class Cinic10(Parser):
         path = folder / "CINIC-10.tar.gz"
         by_part: dict[str, list[tuple[int, str, np.ndarray]]] = {"train": [], "test": []}
         for name, content in tar_files(path):
-            *_, part, word, file = ("", "", *name.split("/"))
+            *_, part, class_name, file = ("", "", *name.split("/"))
             if part in by_part and file.lower().endswith(PICTURES):
-                label = class_number(self.classes, word, f"{path}: {name}")
+                label = class_index(self.classes, class_name, f"{path}: {name}")
                 pixels = np.ascontiguousarray(decode_picture(content, f"{path}: {name}"))
                 by_part[part].append((label, file, pixels))
         splits = []
@@ -135,12 +135,12 @@ class TinyImageNet(Parser):
             _, annotations = read_lines(archive, "val/val_annotations.txt")
             classes = sorted(wnids)
             for name in zip_files(archive):
-                part, word, inner, *_ = (*name.removeprefix(root).split("/"), "", "", "")
+                part, class_name, inner, *_ = (*name.removeprefix(root).split("/"), "", "", "")
                 if (part, inner) == ("train", "images"):
-                    train.append((0, class_number(classes, word, f"{path}: {name}"), name))
+                    train.append((0, class_index(classes, class_name, f"{path}: {name}"), name))
         for line in annotations:
-            file, word, *_ = (*line.split("\t"), "")
-            label = class_number(classes, word, f"{path}: val/val_annotations.txt: {file}")
+            file, class_name, *_ = (*line.split("\t"), "")
+            label = class_index(classes, class_name, f"{path}: val/val_annotations.txt: {file}")
             test.append((0, label, f"{root}val/images/{file}"))
         return tuple(picture_split(path, sorted(part), 64) for part in (train, test))
 
@@ -193,9 +193,9 @@ class Pacs(Parser):
         for group, domain in enumerate(self.domains):
             inner = f"splits/{domain}_{part}_kfold.txt"
             root, lines = read_lines(archive, inner)
-            for line in lines:
-                file = line.partition(" ")[0]
+            for file in (line.partition(" ")[0] for line in lines):
                 if file != self.broken:
-                    word = file.split("/")[1] if file.startswith(f"{domain}/") else file
-                    called = f"{archive.filename}: {inner}: {file}"
-                    yield group, class_number(self.classes, word, called), f"{root}images/{file}"
+                    class_name = file.split("/")[1] if file.startswith(f"{domain}/") else file
+                    source = f"{archive.filename}: {inner}: {file}"
+                    label = class_index(self.classes, class_name, source)
+                    yield group, label, f"{root}images/{file}"

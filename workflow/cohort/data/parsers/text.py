@@ -25,7 +25,7 @@ ABOVE_THE_AUTHOR = range(2, 8)  # lines, one of which holds the title
 SPOKEN, CONTINUED = re.compile(r"  ([a-zA-Z][a-zA-Z ]*)\. (.*)"), re.compile(r"    (.*)")
 UNINDENTED = "THE COMEDY OF ERRORS"  # the one play without indents; directions begin with <
 SPOKEN_THERE, CONTINUED_THERE = re.compile(r"([a-zA-Z][a-zA-Z ]*)\. (.*)"), re.compile(r"(.*)")
-FEWEST_LINES = 3  # of a role
+MIN_LINES = 3  # of a role
 
 
 class Shakespeare(Parser):
@@ -81,7 +81,7 @@ def text_by_role(path: Path) -> dict[tuple[str, str], str]:
         (leaf_name(title), leaf_name(role)): re.sub(" {2,}", " ", " ".join([*parts, ""]))
         for title, roles in _plays(lines[max(0, mentions[1] - BEFORE_THE_PLAYS) :])
         for role, parts in roles.items()
-        if len(roles) > 1 and len(parts) >= FEWEST_LINES
+        if len(roles) > 1 and len(parts) >= MIN_LINES
     }
 
 

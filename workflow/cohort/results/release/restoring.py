@@ -21,7 +21,7 @@ from cohort.selection.selector import Probing, UpdateWeighing
 from cohort.settings import DEFAULTS
 from cohort.training.availability import available_clients
 from cohort.training.cell import Cell
-from cohort.training.evaluators import EVALUATORS, OfModels
+from cohort.training.evaluators import EVALUATORS, MeanOverModels
 from cohort.training.job.lease import lease
 from cohort.training.participation import Participation
 from cohort.training.procedures.procedure import Concat
@@ -233,7 +233,7 @@ def _curves(record: Record, cell: Cell) -> Checks:
         declared.update(part.metrics)
     for evaluator in (kind() for kind in EVALUATORS.values()):
         due = [round for round in evaluator.rounds(cell) if round <= last]
-        if isinstance(evaluator, OfModels):  # of the cohort
+        if isinstance(evaluator, MeanOverModels):  # of the cohort
             due = [round for round in due if len(record.history.cohorts[round - 1])]
         declared.update(evaluator.metrics if due else ())
         is_required = due and _is_ours(cell) and required.get(evaluator.name, False)

@@ -33,8 +33,8 @@ def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None
     parts, tensors = (state.weights, state.server, *arrays, cursor or {}), Weights()
     for part, values in zip(PARTS, parts, strict=True):
         tensors |= {f"{part}/{name}": value.cpu().contiguous() for name, value in values.items()}
-    facts = {key: getattr(state, key) for key in ("round", "diverged", "sessions")}
-    header = json.dumps({"digest": digest} | facts)
+    fields = {key: getattr(state, key) for key in ("round", "diverged", "sessions")}
+    header = json.dumps({"digest": digest} | fields)
     metadata = {"facts": header, "sha256": _checksum(header, tensors)}
     with files.atomic_write(path, keep=path.with_name(PREVIOUS)) as temporary:
         safetensors.torch.save_file(tensors, temporary, metadata)
@@ -104,9 +104,9 @@ def _state(header: dict[str, Any], parts: dict[str, Weights], device: torch.devi
     selector, reports, history = (_arrays(parts[name]) for name in PARTS[2:5])
     for tensors in (parts["weights"], parts["server"], parts["cursor"]):
         tensors.update({name: tensor.to(device) for name, tensor in tensors.items()})
-    facts = {key: header[key] for key in ("round", "diverged", "sessions")}
-    carried = parts["weights"], parts["server"], selector, History.from_arrays(history)
-    return RunState(*carried, reports=reports, **facts), parts["cursor"]
+    fields = {key: header[key] for key in ("round", "diverged", "sessions")}
+    fields |= {"selector": selector, "reports": reports, "history": History.from_arrays(history)}
+    return RunState(weights=parts["weights"], server=parts["server"], **fields), parts["cursor"]
 
 
 def _fits(parts: dict[str, Weights], like: RunState) -> bool:

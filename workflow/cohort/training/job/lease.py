@@ -20,7 +20,7 @@ from cohort.core.files import atomic_write, is_locked, lock
 LEASE, FINISHED = "lease", "finished.h5"
 CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
 GROUP = "COHORT_GROUP"  # an environment variable: the digests of a cluster job's cells
-LONGEST_HEADER = 10_000_000  # bytes
+MAX_HEADER_BYTES = 10_000_000
 
 
 @contextlib.contextmanager
@@ -65,6 +65,6 @@ def saved_header(folder: Path) -> dict[str, Any]:
         unusable = contextlib.suppress(OSError, ValueError, KeyError, TypeError)
         with unusable, open(folder / name, "rb") as file:
             size = int.from_bytes(file.read(8), "little")
-            head = json.loads(file.read(min(size, LONGEST_HEADER)))
+            head = json.loads(file.read(min(size, MAX_HEADER_BYTES)))
             return json.loads(head["__metadata__"]["facts"])
     return {}

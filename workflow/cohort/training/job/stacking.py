@@ -43,16 +43,16 @@ class GivenUp(Stopped):
 def become_host(folder: Path, digest: str, is_done: Callable[[], bool]) -> IO[str] | None:
     """The lock of the host, if need be after waiting for another one; None if that one has trained
     the cell, or has failed to."""
-    wish = folder / digest
-    with lock(wish):
+    request_file = folder / digest
+    with lock(request_file):
         host = try_lock(folder / HOST)
         if host is None:
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # like SIGTERM: nothing is to be saved
             print("trained in a stack of cells by another process, as long as it runs", flush=True)
-        while host is None and wish.exists() and not is_done():
+        while host is None and request_file.exists() and not is_done():
             time.sleep(machine.POLL_SECONDS)
             host = try_lock(folder / HOST)
-        wish.unlink(missing_ok=True)
+        request_file.unlink(missing_ok=True)
     return host
 
 
@@ -85,10 +85,10 @@ class Member(threading.Thread):
 
     def ask(self, part: Part) -> Trained:
         """Have a part trained, in the member's own thread; raise what the host raises instead."""
-        self.part, asked = part, time.perf_counter()
+        self.part, began = part, time.perf_counter()
         self._yielded.set()
         self._wait_for_turn()
-        part.cursor.ledger.exclude(time.perf_counter() - asked - self.seconds)
+        part.cursor.ledger.exclude(time.perf_counter() - began - self.seconds)
         answer, self._answer = self._answer, None
         if isinstance(answer, BaseException):
             raise answer
@@ -139,13 +139,13 @@ class Host:
     def run(self, digest: str) -> None:
         """Train the cell with this digest and the group to their ends, and others until then. Raise
         the cell's error, at last: no other job of a group may begin after one that fails."""
-        is_pack, own = bool(self.group), self._begin(digest, is_guest=False)
+        is_pack, own_member = bool(self.group), self._begin(digest, is_guest=False)
         until = time.monotonic()
         with contextlib.suppress(GivenUp):  # by the alarm
-            while (own.part or is_pack or time.monotonic() < until) and not self.signals:
-                if own.part:
+            while (own_member.part or is_pack or time.monotonic() < until) and not self.signals:
+                if own_member.part:
                     until = time.monotonic() + LAST_SECONDS
-                if own.part or is_pack:
+                if own_member.part or is_pack:
                     self._admit()
                 members, begun = list(self.members), time.perf_counter()
                 if not members:
@@ -157,8 +157,8 @@ class Host:
                     self._resume(member, answers.pop(0))
         for member in list(self.members):
             self._resume(member, GivenUp())
-        if own.error is not None:
-            raise own.error
+        if own_member.error is not None:
+            raise own_member.error
 
     def _begin(self, digest: str, is_guest: bool = True) -> Member:
         member = Member(digest, is_guest, self.train, self.signals)

@@ -73,7 +73,7 @@ def train(
         return
     with slot as where:
         slot = contextlib.nullcontext(where)
-        folder = meeting_folder(cell, record, where, trainer)
+        folder = stack_folder(cell, record, where, trainer)
         done = partial(is_done, cell, record)
         host_lock = folder and stacking.become_host(folder, cell.digest, done)
         if folder is None or host_lock is None:
@@ -86,7 +86,7 @@ def train(
                 return
             guest = read_cell(plan_file(member.name))
             is_free = not lease.is_held(state_folder(guest.path))
-            if is_free and meeting_folder(guest, guest.path, where, trainer) == folder:
+            if is_free and stack_folder(guest, guest.path, where, trainer) == folder:
                 with process.log_output(train_log(guest.path)):
                     train_cell(guest, guest.path, slot, **options, member=member)
 
@@ -139,16 +139,16 @@ def is_done(cell: Cell, record: str | Path) -> bool:
     return is_valid(record, cell.digest) or is_valid(finished, cell.digest)
 
 
-def meeting_folder(cell: Cell, record: str | Path, device: torch.device, wish: str) -> Path | None:
+def stack_folder(cell: Cell, record: str | Path, device: torch.device, trainer: str) -> Path | None:
     """Where the processes meet that can train this cell in one stack, a folder for temporary files
     of this machine; None if it will not be trained by the batched trainer."""
     sessions = lease.saved_header(state_folder(record)).get("sessions")
-    wish = sessions[-1]["trainer"] if sessions else wish
-    if (wish, device.type) != ("auto", "cuda") and wish != stacked.StackedTrainer.name:
+    trainer = sessions[-1]["trainer"] if sessions else trainer
+    if (trainer, device.type) != ("auto", "cuda") and trainer != stacked.StackedTrainer.name:
         return None
     with contract.locate_errors(cell.settings.strategy, 0):
         task = load_task(cell, torch.device("cpu"))
-    if choose_trainer(wish, device, task)[0] is not stacked.StackedTrainer:
+    if choose_trainer(trainer, device, task)[0] is not stacked.StackedTrainer:
         return None
     gpu = machine.visible_gpus()[device.index] if device.type == "cuda" else "cpu"
     width = min(cell.settings.batch, int(task.sizes.max()))
@@ -158,15 +158,15 @@ def meeting_folder(cell: Cell, record: str | Path, device: torch.device, wish: s
     return Path(tempfile.gettempdir(), f"cohort-stacks-{os.getuid()}", key)
 
 
-def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[type[Trainer], str]:
-    """The trainer to use, and why not another: the wished one and "", or the serial one and why the
-    other cannot train. `auto` wishes for the stacked one on a GPU and the native one on a CPU."""
-    if wish == "auto":
-        wish = stacked.StackedTrainer.name if device.type == "cuda" else native.NativeTrainer.name
-    reason = TRAINERS[wish].refusal(task)
-    if wish not in task.procedure.usable_trainers():
-        reason = f"procedure {task.procedure} has no {wish} training"
-    return (serial.SerialTrainer if reason else TRAINERS[wish]), reason
+def choose_trainer(requested: str, device: torch.device, task: Task) -> tuple[type[Trainer], str]:
+    """Return the requested trainer and "", or the serial one and why the requested one cannot
+    train. `auto` requests the stacked trainer on a GPU and the native one on a CPU."""
+    if requested == "auto":
+        requested = (stacked.StackedTrainer if device.type == "cuda" else native.NativeTrainer).name
+    reason = TRAINERS[requested].unsupported_reason(task)
+    if requested not in task.procedure.usable_trainers():
+        reason = f"procedure {task.procedure} has no {requested} training"
+    return (serial.SerialTrainer if reason else TRAINERS[requested]), reason
 
 
 @dataclass
@@ -182,18 +182,18 @@ class Run:
 
     @classmethod
     def begin(
-        cls, cell: Cell, path: Path, device: torch.device, wish: str, member: Member | None = None
+        cls, cell: Cell, path: Path, device: torch.device, trainer: str, member: Member | None
     ) -> Self:
-        """Resume a run from the checkpoint at `path`, with its trainer, or begin it by the one that
-        is wished for. A member of a stack is trained by its host."""
+        """Resume a run from the checkpoint at `path`, with its trainer, or begin it with the
+        requested one. A member of a stack is trained by its host."""
         with contract.locate_errors(cell.settings.strategy, 0):  # the user's model may fail
             task = load_task(cell, device)
         machine.set_up(task.settings.precision, device)
         begun = task.procedure.begin(task)
         state, cursor = checkpoint.load(path, cell.digest, begun, device) or (begun, {})
         if state.sessions:
-            wish = state.sessions[-1]["trainer"]
-        kind, reason = choose_trainer(wish, device, task)
+            trainer = state.sessions[-1]["trainer"]
+        kind, reason = choose_trainer(trainer, device, task)
         if member is not None and kind is stacked.StackedTrainer:
             kind = type(kind.__name__, (kind,), {"train_part": lambda self, part: member.ask(part)})
         task = replace(task, trainer=kind)
@@ -269,9 +269,9 @@ class Run:
         training samples, and on the test samples class by class."""
         task, state = self.rounds.task, self.state
         device, plain, network = task.test.device, task.plain, self.rounds.network(state.round)
-        given = network, state.weights, task.train_samples
+        model = network, state.weights, task.train_samples
         rows = (torch.from_numpy(indices).to(device) for indices in task.shards.indices)
-        results = [evaluation.evaluate(*given, indices, plain=plain) for indices in rows]
+        results = [evaluation.evaluate(*model, indices, plain=plain) for indices in rows]
         tests = state.weights, task.test_samples, task.test, task.classes
         tested, right = evaluation.correct_by_class(network, *tests, plain)
         header = {
@@ -385,9 +385,9 @@ class LogLines:
         if now - self.printed >= PROGRESS_SECONDS or state.round == self.rounds:
             self.printed = now
             speed = (state.round - self.first) / max(now - self.started, 1e-9)
-            left = duration_text((self.rounds - state.round) / speed)
+            remaining = duration_text((self.rounds - state.round) / speed)
             text = f"{self.name}  {progress_text(state, self.rounds)}  {speed:.3g} rounds/s"
-            print(f"{text}  {left} left", flush=True)
+            print(f"{text}  {remaining} left", flush=True)
 
 
 @contextlib.contextmanager

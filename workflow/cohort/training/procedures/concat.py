@@ -24,7 +24,7 @@ from cohort.training.updates import Updates, Weights, local_steps, size_in_bytes
 
 NONE = -1  # the cluster of a client without samples
 STARTS = 10  # runs of k-means, of which the best is used
-STEPS = 100  # at most, of balanced k-means
+MAX_STEPS = 100  # of balanced k-means
 SLACK = 1.2  # largest size of a balanced cluster, relative to the mean
 CLASSIFIER = "classifier."
 PartUpdates = dict[str, Updates]  # by the prefix of the names of a part's weights
@@ -70,7 +70,7 @@ class ConcatRounds(rounds.Rounds):
         everybody = np.arange(task.settings.clients)
         cohort = federated.select(task, state.selector, everybody, view, round, ledger).clients
         labels = task.shards.label_counts[cohort].sum(axis=0)
-        ledger.measured(cohort_entropy=float(entropy_bits(labels)))
+        ledger.record(cohort_entropy=float(entropy_bits(labels)))
         start, holders = state.weights, cohort[task.sizes[cohort] > 0]
         is_first = round <= self.cluster_rounds
         with ledger.timed("training"):
@@ -82,9 +82,9 @@ class ConcatRounds(rounds.Rounds):
                     start = start | network.summed_classifiers(start)
                 trained = self.train_classifier(start, holders, round)
         weights, measured = merge_parts(start, trained)
-        ledger.measured(**measured, stage=1 if is_first else 2)
+        ledger.record(**measured, stage=1 if is_first else 2)
         if is_first:
-            ledger.measured(clusters_trained=len(trained))
+            ledger.record(clusters_trained=len(trained))
         ledger.add("client_steps", sum(int(updates.steps.sum()) for updates in trained.values()))
         self.charge(state, round, ledger)
         selector = self.selector.observe(state.selector, cohort, {}, view)
@@ -132,14 +132,14 @@ class ConcatRounds(rounds.Rounds):
         classifier = size_in_bytes(strip_prefix(state.weights, CLASSIFIER))
         is_first = round <= self.cluster_rounds
         what, size = ("network", network) if is_first else ("classifier", classifier)
-        ledger.sent(what, size, to="clients", copies=len(cohort))
-        ledger.sent(what, size, to="server", copies=len(cohort))
+        ledger.add_traffic(what, size, to="clients", copies=len(cohort))
+        ledger.add_traffic(what, size, to="server", copies=len(cohort))
         if not is_first:
             encoder = network - size_in_bytes(last_linear(self.task.model).state_dict())
             earlier = state.history.cohorts[self.cluster_rounds :]
             new = np.setdiff1d(cohort, np.concatenate([[], *earlier]))
             size = len(self.concatenated.networks) * encoder
-            ledger.sent("encoders", size, to="clients", copies=len(new))
+            ledger.add_traffic("encoders", size, to="clients", copies=len(new))
 
 
 class Concatenated(nn.Module):
@@ -172,7 +172,7 @@ class Concatenated(nn.Module):
         """Weights with which each network starts as a copy of `weights`, the classifier its own."""
         initial = self.state_dict()
         for cluster in range(len(self.networks)):
-            initial |= {f"{prefix_of(cluster)}{name}": own for name, own in weights.items()}
+            initial |= {f"{prefix_of(cluster)}{name}": value for name, value in weights.items()}
         return {name: tensor.detach().clone() for name, tensor in initial.items()}
 
     def summed_classifiers(self, weights: Weights) -> Weights:
@@ -197,7 +197,7 @@ def last_linear(network: nn.Module) -> nn.Linear:
 def features(network: nn.Module, inputs: Tensor) -> Tensor:
     """The input of a network's last linear layer."""
     seen: list[Tensor] = []
-    with last_linear(network).register_forward_pre_hook(lambda layer, given: seen.append(given[0])):
+    with last_linear(network).register_forward_pre_hook(lambda layer, args: seen.append(args[0])):
         network(inputs)
     return seen[0]
 
@@ -222,27 +222,27 @@ def cluster_clients(
     without samples. Clusters are numbered in the order of their first clients; there are fewer than
     `clusters` if there are fewer distinct distributions."""
     sizes = label_counts.sum(axis=1)
-    held = np.flatnonzero(sizes)
-    shares = label_counts[held] / sizes[held, None]
+    holders = np.flatnonzero(sizes)
+    shares = label_counts[holders] / sizes[holders, None]
     seed = int(rng.integers(2**31))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distributions than clusters
-        kmeans = KMeans(min(clusters, len(held)), n_init=STARTS, random_state=seed).fit(shares)
+        kmeans = KMeans(min(clusters, len(holders)), n_init=STARTS, random_state=seed).fit(shares)
     labels = _balance_clusters(shares, kmeans.cluster_centers_) if balanced else kmeans.labels_
     _, first, label = np.unique(labels, return_index=True, return_inverse=True)
     of_client = np.full(len(label_counts), NONE)
-    of_client[held] = np.argsort(np.argsort(first))[label]
+    of_client[holders] = np.argsort(np.argsort(first))[label]
     return of_client
 
 
 def _balance_clusters(shares: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Cluster clients by Lloyd's algorithm with optimal assignments within a limit of size."""
     clients, clusters = len(shares), len(centers)
-    most = max(int(SLACK * clients / clusters), -(-clients // clusters))
+    max_size = max(int(SLACK * clients / clusters), -(-clients // clusters))
     labels = np.full(clients, NONE)
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         distances = np.square(shares[:, None] - centers).sum(axis=2)
-        taken = linear_sum_assignment(np.repeat(distances, most, axis=1))[1] // most
+        taken = linear_sum_assignment(np.repeat(distances, max_size, axis=1))[1] // max_size
         if (taken == labels).all():
             break
         labels, centers = taken, centers.copy()

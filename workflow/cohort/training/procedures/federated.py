@@ -58,11 +58,11 @@ def select(
         chosen = selector.select(state, candidates, view, rng)
     cohort = ledger.cohort = chosen.clients
     if chosen.weights is not None:
-        ledger.measured(total_weight=float(chosen.weights.sum()))
-    ledger.measured(**selector.measure(state, candidates, cohort, view))
+        ledger.record(total_weight=float(chosen.weights.sum()))
+    ledger.record(**selector.measure(state, candidates, cohort, view))
     overlapping = task.shards.overlapping()
     if overlapping.any():
-        ledger.measured(overlapping_chosen=float(overlapping[cohort].mean()))
+        ledger.record(overlapping_chosen=float(overlapping[cohort].mean()))
     probabilities = selector.probabilities(state, candidates, view)
     among = overlapping[candidates]
     if probabilities is not None and among.any() and not among.all():
@@ -70,7 +70,7 @@ def select(
         regular = probabilities[~among].mean()
         preference = probabilities[among].mean() / regular if regular else np.inf
         mass = float(probabilities[among].sum())
-        ledger.measured(overlapping_probability=mass, overlapping_preference=float(preference))
+        ledger.record(overlapping_probability=mass, overlapping_preference=float(preference))
     return chosen
 
 
@@ -94,8 +94,8 @@ class FederatedRounds(Rounds):
         steps = np.array([local_steps(size, task.settings)[0] for size in task.sizes])
         clients, size = np.arange(len(steps)), self.model_bytes
         seconds = self.seconds(clients, steps, 2 * size)
-        given = {"seconds": seconds, "transfers": self.seconds(clients, 0 * steps, size)}
-        reports = self.needs.gather("once", clients, Ledger(), **given)
+        fields = {"seconds": seconds, "transfers": self.seconds(clients, 0 * steps, size)}
+        reports = self.needs.gather("once", clients, Ledger(), **fields)
         if not self.selector.allocates and not self.selector.probe_batches:
             with errors.refusals_as_errors(f"participation '{task.settings.participation}': "):
                 task.participation.check(seconds[task.sizes > 0])
@@ -113,8 +113,8 @@ class FederatedRounds(Rounds):
         works = self.local_work(state, responders, pool, round)
         updates = self.train(state, works, pool, ledger)
         reports = self.report(state, works, updates, pool, ledger)
-        kept = self.keep(updates, reports, responders, ledger)
-        weights, memory = self.merge(state, updates, kept, responders, ledger)
+        used = self.keep(updates, reports, responders, ledger)
+        weights, memory = self.merge(state, updates, used, responders, ledger)
         selector = self.observe(state, responders, reports, pool, ledger)
         self.charge_transfers(1, ledger)
         return replace(state, weights=weights, server=memory, selector=selector)
@@ -127,7 +127,7 @@ class FederatedRounds(Rounds):
             self.needs.charge("once", settings.clients, ledger)
         clients = availability.available_clients(settings, state.history, round)
         if self.task.availability != availability.Always():
-            ledger.measured(available=len(clients))
+            ledger.record(available=len(clients))
         view = replace(view, cohort=min(view.cohort, len(clients)))
         if not len(clients):
             return Pool(clients, view)
@@ -137,10 +137,10 @@ class FederatedRounds(Rounds):
         if not asks and not self.selector.probe_batches:
             return Pool(clients, view)
         size, reports = self.model_bytes, dict(view.reports)
-        ledger.sent("model", size, to="clients", copies=len(clients))
+        ledger.add_traffic("model", size, to="clients", copies=len(clients))
         if asks:
-            given = {"weights": state.weights, "round": round}
-            for need, values in self.needs.gather("before", clients, ledger, **given).items():
+            fields = {"weights": state.weights, "round": round}
+            for need, values in self.needs.gather("before", clients, ledger, **fields).items():
                 reports[need] = scatter_rows(values, clients, settings.clients)
         probes, steps = None, np.zeros(len(clients))
         if self.selector.probe_batches:
@@ -156,9 +156,9 @@ class FederatedRounds(Rounds):
         if self.selector.probe_batches:
             ledger.probe = np.empty(0, dtype=np.int64), np.empty(0)
         if self.speeds is not None:
-            ledger.waited(3600 * self.task.availability.idle_hours)
-        ledger.measured(cohort_entropy=0.0)
-        return replace(state)
+            ledger.add_wait(3600 * self.task.availability.idle_hours)
+        ledger.record(cohort_entropy=0.0)
+        return state
 
     def probe(
         self, state: RunState, pool: np.ndarray, round: int, ledger: Ledger
@@ -176,14 +176,14 @@ class FederatedRounds(Rounds):
         norms = probes.only(trainable).distances(trainable).cpu().numpy()
         ledger.probe = pool, norms
         ledger.add("client_steps", int(probes.steps.sum()))
-        ledger.sent("probe_norm", NORM_BYTES, to="server", copies=len(norms))
+        ledger.add_traffic("probe_norm", NORM_BYTES, to="server", copies=len(norms))
         return probes, norms
 
     def choose(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> contract.Chosen:
         """Choose the cohort and send it the model."""
         chosen = select(self.task, state.selector, pool.clients, pool.view, round, ledger)
         if not pool.has_model:
-            ledger.sent("model", self.model_bytes, to="clients", copies=len(chosen.clients))
+            ledger.add_traffic("model", self.model_bytes, to="clients", copies=len(chosen.clients))
         return chosen
 
     def respond(
@@ -206,14 +206,14 @@ class FederatedRounds(Rounds):
         and updates of the others are charged, but not computed, because nobody looks at them."""
         settings, size = self.task.settings, self.model_bytes
         sizes = counts.sum(axis=1)
-        steps = np.array([local_steps(held, settings)[0] if held else 0 for held in sizes])
+        steps = np.array([local_steps(count, settings)[0] if count else 0 for count in sizes])
         if pool.probes is not None:
             rows = [pool.probes.clients.index(client) for client in cohort]
             steps -= pool.probes.steps[rows].cpu().numpy()
         seconds = self.seconds(cohort, steps, size * (1 if pool.has_model else 2))
         in_time = self.task.participation.in_time(seconds, settings.cohort)
         ledger.add("client_steps", int(steps[~in_time].sum()))
-        ledger.sent("model", size, to="server", copies=int((~in_time).sum()))
+        ledger.add_traffic("model", size, to="server", copies=int((~in_time).sum()))
         return in_time
 
     def local_work(self, state: RunState, responders: Responders, pool: Pool, round: int) -> Works:
@@ -251,7 +251,7 @@ class FederatedRounds(Rounds):
             continued = (updates.steps > 0).to(updates.losses.device)
             updates = replace(updates, losses=updates.losses.where(continued, probes.losses[rows]))
         ledger.add("client_steps", int(updates.steps.sum()))
-        ledger.sent("model", self.model_bytes, to="server", copies=len(updates.clients))
+        ledger.add_traffic("model", self.model_bytes, to="server", copies=len(updates.clients))
         self.local_models = updates
         return updates
 
@@ -263,9 +263,9 @@ class FederatedRounds(Rounds):
         size = self.model_bytes * (1 if pool.has_model else 2)
         clients = np.array(updates.clients, dtype=np.int64)
         seconds = self.seconds(clients, updates.steps.cpu().numpy(), size)
-        given = {"weights": state.weights, "trainer": self.trainer, "seconds": seconds}
-        given |= {"local_models": updates, "works": works}
-        reports = self.needs.gather("after", clients, ledger, **given)
+        fields = {"weights": state.weights, "trainer": self.trainer, "seconds": seconds}
+        fields |= {"local_models": updates, "works": works}
+        reports = self.needs.gather("after", clients, ledger, **fields)
         are_missing = len(clients) < len(ledger.cohort)
         self.wait(clients, seconds, ledger, are_missing * self.task.participation.patience)
         return reports
@@ -278,13 +278,13 @@ class FederatedRounds(Rounds):
         samples = steps * self.task.settings.batch
         return samples / self.speeds.samples[clients] + size / self.speeds.bytes[clients]
 
-    def wait(self, clients: Clients, seconds: np.ndarray, ledger: Ledger, least: float = 0) -> None:
+    def wait(self, clients: Clients, seconds: np.ndarray, ledger: Ledger, floor: float = 0) -> None:
         """Add the simulated time of the slowest client, with all that it evaluated, but at least
         so many seconds."""
         if self.speeds is not None:
             samples = np.array([float(ledger.evaluations[client]) for client in clients.tolist()])
             evaluating = FORWARD * samples / self.speeds.samples[clients]
-            ledger.waited(float((seconds + evaluating).max(initial=least)))
+            ledger.add_wait(float((seconds + evaluating).max(initial=floor)))
 
     def keep(
         self, updates: Updates, reports: Reports, responders: Responders, ledger: Ledger
@@ -292,31 +292,31 @@ class FederatedRounds(Rounds):
         """The rows of the updates that count: not those of clients without samples, nor those that
         the selector filters out."""
         sizes = updates.sizes.cpu().numpy()
-        kept = np.flatnonzero(self.selector.keep(reports, sizes) & (sizes > 0))
-        labels = responders.label_counts[responders.responds][kept].sum(axis=0)
-        ledger.measured(cohort_entropy=float(entropy_bits(labels)))
-        if len(kept) < len(responders.cohort):
-            ledger.measured(updates_used=len(kept))
-        return kept
+        used = np.flatnonzero(self.selector.keep(reports, sizes) & (sizes > 0))
+        labels = responders.label_counts[responders.responds][used].sum(axis=0)
+        ledger.record(cohort_entropy=float(entropy_bits(labels)))
+        if len(used) < len(responders.cohort):
+            ledger.record(updates_used=len(used))
+        return used
 
     def merge(
-        self, state: RunState, updates: Updates, kept: Rows, responders: Responders, ledger: Ledger
+        self, state: RunState, updates: Updates, used: Rows, responders: Responders, ledger: Ledger
     ) -> tuple[Weights, Weights]:
         """Apply the server rule: return the new global weights and the rule's new memory, both
         unchanged if no update counts."""
-        if not len(kept):
+        if not len(used):
             return state.weights, state.server
-        counted, before = updates.select_rows(kept.tolist()), self.task.trainable(state.weights)
+        counted, before = updates.select_rows(used.tolist()), self.task.trainable(state.weights)
         shares = counted.shares()
         if responders.weights is not None:
-            factors = torch.from_numpy(responders.weights[responders.responds][kept]).to(shares)
+            factors = torch.from_numpy(responders.weights[responders.responds][used]).to(shares)
             counted, shares = replace(counted, factors=factors), factors / factors.sum()
         statistics = counted.only(state.weights.keys() - before.keys()).mean(shares)
         counted = counted.only(before)
-        ledger.measured(train_loss=float(counted.losses.mean()))
-        ledger.measured(update_norm=float(counted.distances(before).mean()))
+        ledger.record(train_loss=float(counted.losses.mean()))
+        ledger.record(update_norm=float(counted.distances(before).mean()))
         merged, memory, metrics = contract.merge(self.server, before, counted, state.server)
-        ledger.measured(**metrics)
+        ledger.record(**metrics)
         return merged | statistics, memory
 
     def observe(

@@ -46,9 +46,10 @@ def charge_exchange(weights: Weights, copies: int, ledger: Ledger) -> None:
     endings = "running_mean", "running_var"
     running = {name: tensor for name, tensor in weights.items() if name.endswith(endings)}
     size = size_in_bytes(running)
-    for what in ("batch_statistics", "gradients_of_statistics") if running else ():
-        ledger.sent(what, size, to="server", copies=copies)
-        ledger.sent(what, size, to="clients", copies=copies)
+    if running:
+        for what in ("batch_statistics", "gradients_of_statistics"):
+            ledger.add_traffic(what, size, to="server", copies=copies)
+            ledger.add_traffic(what, size, to="clients", copies=copies)
 
 
 class FirstStepTogether(serial.SerialTrainer):
@@ -91,10 +92,10 @@ class FirstStepTogether(serial.SerialTrainer):
         together = LockStep(list(networks.values()))
         outputs = together([inputs for inputs, *_ in batches.values()])
         losses = []
-        for client, own in zip(networks, outputs, strict=True):
+        for client, rows in zip(networks, outputs, strict=True):
             _, labels, targets = batches[client]
             statistics, bias = self._statistics(labels, networks[client])
-            losses.append(losses_of(self.objective, own, targets, statistics, bias).mean())
+            losses.append(losses_of(self.objective, rows, targets, statistics, bias).mean())
         torch.stack(losses).sum().backward()
         lr, steps = {work.client: work.lr for work in works}, {}
         for (client, network), loss in zip(networks.items(), losses, strict=True):
@@ -114,15 +115,15 @@ class LockStep:
         self.counts: list[int] = []  # the rows of each client in the present batch
         self.joined = copy.deepcopy(networks[0]).train()
         for name, layer in networks[0].named_modules():
-            own = [network.get_submodule(name) for network in networks]
+            layers = [network.get_submodule(name) for network in networks]
             if isinstance(layer, _BatchNorm):
-                self.joined.set_submodule(name, _SharedNorm(own, self.counts))
+                self.joined.set_submodule(name, _SharedNorm(layers, self.counts))
             elif next(layer.parameters(recurse=False), None) is not None:
-                self.joined.set_submodule(name, _LayerPerClient(own, self.counts))
+                self.joined.set_submodule(name, _LayerPerClient(layers, self.counts))
 
     def __call__(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """The outputs of each client's network, whose running statistics move, for these inputs."""
-        self.counts[:] = [len(own) for own in inputs]
+        self.counts[:] = [len(rows) for rows in inputs]
         outputs: Tensor = self.joined(torch.cat(tuple(inputs)))
         return outputs.split(self.counts)
 
@@ -135,8 +136,8 @@ class _LayerPerClient(nn.Module):
         self.layers, self.counts = list(layers), counts
 
     def forward(self, inputs: Tensor) -> Tensor:
-        rows = inputs.split(self.counts)
-        return torch.cat([layer(own) for layer, own in zip(self.layers, rows, strict=True)])
+        parts = inputs.split(self.counts)
+        return torch.cat([layer(rows) for layer, rows in zip(self.layers, parts, strict=True)])
 
 
 class _SharedNorm(_LayerPerClient):
@@ -156,8 +157,8 @@ class _SharedNorm(_LayerPerClient):
                 layer.running_mean.lerp_(mean, layer.momentum)
                 layer.running_var.lerp_(unbiased, layer.momentum)
         shape = -1, *[1] * (inputs.dim() - 2)
-        rows = zip(self.layers, normalized.split(self.counts), strict=True)
-        scaled = [own * layer.weight.view(shape) + layer.bias.view(shape) for layer, own in rows]
+        parts = zip(self.layers, normalized.split(self.counts), strict=True)
+        scaled = [rows * layer.weight.view(shape) + layer.bias.view(shape) for layer, rows in parts]
         return torch.cat(scaled)
 
 
@@ -169,12 +170,12 @@ class _Normalize(torch.autograd.Function):
     def forward(
         ctx: Any, inputs: Tensor, counts: list[int], weights: list[float], eps: float
     ) -> tuple[Tensor, Tensor, Tensor]:
-        rows, shape = inputs.split(counts), (-1, *[1] * (inputs.dim() - 2))
-        mean = _weighted_sum(map(_channel_sums, rows), weights)
-        centered = [own - mean.view(shape) for own in rows]
-        variance = _weighted_sum([_channel_sums(own.square()) for own in centered], weights)
+        parts, shape = inputs.split(counts), (-1, *[1] * (inputs.dim() - 2))
+        mean = _weighted_sum(map(_channel_sums, parts), weights)
+        centered = [rows - mean.view(shape) for rows in parts]
+        variance = _weighted_sum([_channel_sums(rows.square()) for rows in centered], weights)
         scale = (variance + eps).rsqrt()
-        normalized = torch.cat([own * scale.view(shape) for own in centered])
+        normalized = torch.cat([rows * scale.view(shape) for rows in centered])
         ctx.save_for_backward(normalized, scale)
         ctx.counts, ctx.weights, ctx.shape = counts, weights, shape
         ctx.mark_non_differentiable(mean, variance)
@@ -183,14 +184,14 @@ class _Normalize(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, *_: Any) -> tuple[Tensor, None, None, None]:
         normalized, scale = ctx.saved_tensors
-        rows = list(zip(gradient.split(ctx.counts), normalized.split(ctx.counts), strict=True))
-        ones = [1.0] * len(rows)
-        direct = _weighted_sum([_channel_sums(own) for own, _ in rows], ones).view(ctx.shape)
-        sums = [_channel_sums(own * values) for own, values in rows]
+        parts = list(zip(gradient.split(ctx.counts), normalized.split(ctx.counts), strict=True))
+        ones = [1.0] * len(parts)
+        direct = _weighted_sum([_channel_sums(rows) for rows, _ in parts], ones).view(ctx.shape)
+        sums = [_channel_sums(rows * values) for rows, values in parts]
         scaled = _weighted_sum(sums, ones).view(ctx.shape)
         gradients = [
-            scale.view(ctx.shape) * (own - weight * (direct + values * scaled))
-            for (own, values), weight in zip(rows, ctx.weights, strict=True)
+            scale.view(ctx.shape) * (rows - weight * (direct + values * scaled))
+            for (rows, values), weight in zip(parts, ctx.weights, strict=True)
         ]
         return torch.cat(gradients), None, None, None
 
@@ -202,5 +203,5 @@ def _channel_sums(rows: Tensor) -> Tensor:
 
 def _weighted_sum(sums: Iterable[Tensor], weights: list[float]) -> Tensor:
     """The weighted sum of what the clients sent."""
-    first, *others = (own * weight for own, weight in zip(sums, weights, strict=True))
+    first, *others = (part * weight for part, weight in zip(sums, weights, strict=True))
     return sum(others, start=first)

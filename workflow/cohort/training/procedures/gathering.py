@@ -32,27 +32,27 @@ class NeedGatherer:
         return [need for need in self.all if need.gathered == when]
 
     def gather(
-        self, when: str, clients: Sequence[int] | np.ndarray, ledger: Ledger, **given: Any
+        self, when: str, clients: Sequence[int] | np.ndarray, ledger: Ledger, **fields: Any
     ) -> dict[str, np.ndarray]:
         """Measure the needs that are gathered then, by need: a row for each of the clients, who
-        upload it. What is `given` are fields of `ModelEvaluations`."""
-        asked = read_only(np.array(clients, dtype=np.int64))
-        context = ModelEvaluations(self.task, asked, ledger, **given)
-        answers, wanted = {}, f"numbers of {len(asked)} clients"
+        upload it. The `fields` are those of `ModelEvaluations`."""
+        numbers = read_only(np.array(clients, dtype=np.int64))
+        context = ModelEvaluations(self.task, numbers, ledger, **fields)
+        answers, wanted = {}, f"numbers of {len(numbers)} clients"
         with ledger.timed("selecting"):
             for need in self.gathered_at(when):
                 answer = np.asarray(need.measure(context))
-                are_rows = answer.shape[:1] == asked.shape and answer.dtype.kind in "fiub"
+                are_rows = answer.shape[:1] == numbers.shape and answer.dtype.kind in "fiub"
                 require(are_rows, f"need '{need.name}'", answer, wanted)
                 answers[need.name] = answer
-        self.charge(when, len(asked), ledger)
+        self.charge(when, len(numbers), ledger)
         return answers
 
     def charge(self, when: str, clients: int, ledger: Ledger) -> None:
         """Record what each of so many clients uploads for the needs that are gathered then."""
         for need in self.gathered_at(when):
             if size := need.upload(self.task.classes):
-                ledger.sent(need.name, size, to="server", copies=clients)
+                ledger.add_traffic(need.name, size, to="server", copies=clients)
 
 
 def scatter_rows(values: np.ndarray, positions: np.ndarray, count: int) -> np.ndarray:
@@ -100,13 +100,13 @@ class ModelEvaluation:
 
     @cached_property
     def inputs(self) -> Tensor:
-        self.ledger.evaluated(len(self.indices), self.client)
+        self.ledger.add_evaluation(len(self.indices), self.client)
         return self.samples.inputs(self.indices)
 
     def _computed(self, compute: Callable[..., Any]) -> Any:
-        self.ledger.evaluated(len(self.indices), self.client)
-        given = self.task.model, self.weights, self.samples, self.indices
-        return compute(*given, plain=self.task.plain)
+        self.ledger.add_evaluation(len(self.indices), self.client)
+        task, weights = self.task, self.weights
+        return compute(task.model, weights, self.samples, self.indices, plain=task.plain)
 
 
 @dataclass(frozen=True)
@@ -190,16 +190,16 @@ class ModelEvaluations:
 
     def reserved_loss(self) -> np.ndarray:
         assert self.trainer is not None
-        self.ledger.evaluated(len(self.task.reserved) * len(self.clients), client=None)
+        self.ledger.add_evaluation(len(self.task.reserved) * len(self.clients), client=None)
         return self.trainer.losses(self._trained, self.task.test_samples, self.task.reserved)
 
     @cached_property
     def _local_on_reserved(self) -> list[ModelEvaluation]:
         """The evaluations of the local models on reserved samples, cached so that needs which share
         them are charged for them once."""
-        given = self.task.test_samples, self.task.reserved, None
+        reserved = self.task.test_samples, self.task.reserved, None
         models = map(self._trained.client_weights, range(len(self.clients)))
-        return [ModelEvaluation(self.task, self.ledger, model, *given) for model in models]
+        return [ModelEvaluation(self.task, self.ledger, model, *reserved) for model in models]
 
     def _on_samples(self, weights: Weights, indices: np.ndarray, client: int) -> ModelEvaluation:
         samples = self.task.train_samples

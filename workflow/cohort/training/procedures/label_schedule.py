@@ -45,8 +45,8 @@ class Epoch:
 def label_frequencies(counts: np.ndarray) -> np.ndarray:
     """How often each label is scheduled, by counts (label, client): as often as it has samples, but
     not more often than the median label."""
-    held = counts.sum(axis=1)
-    return np.minimum(held, np.median(held[held > 0])).astype(np.int64)
+    totals = counts.sum(axis=1)
+    return np.minimum(totals, np.median(totals[totals > 0])).astype(np.int64)
 
 
 def _begin_epoch(data: ClientData, rng: Rng, weighted: bool) -> tuple["Holders", list[int]]:
@@ -92,10 +92,10 @@ def schedule_batches(data: ClientData, rng: Rng, batch: int, weighted: bool = Fa
         while positions:
             wanted = Counter(labels[position] for position in positions)
             holders.refill(wanted)
-            asked = {label: iter(holders.draw_clients(label, wanted[label])) for label in wanted}
+            queues = {label: iter(holders.draw_clients(label, wanted[label])) for label in wanted}
             missing = []
             for position in positions:
-                client = next(asked[labels[position]])
+                client = next(queues[labels[position]])
                 sample = holders.draw(client, labels[position])
                 if sample is None:
                     missing.append(position)
@@ -112,8 +112,8 @@ class Holders:
 
     def __init__(self, data: ClientData, weighted: bool, rng: Rng):
         counts, self.rng = data.counts, rng
-        self.left = [self._by_label(shard, data) for shard in data.samples]
-        self.used: list[list[list[int]]] = [self._by_label(own[:0], data) for own in data.samples]
+        self.unused = [self._by_label(shard, data) for shard in data.samples]
+        self.used = [self._by_label(shard[:0], data) for shard in data.samples]
         self.weights = np.where(counts > 0, counts if weighted else 1.0, 0.0)
         self.available = self.weights.copy()
 
@@ -127,10 +127,10 @@ class Holders:
     def draw(self, client: int, label: int) -> int | None:
         """Draw a sample of this label that the client has not used yet; None if none is left, and
         then the client is not asked again for this label."""
-        if not self.left[client][label]:
+        if not self.unused[client][label]:
             self.available[label, client] = 0
             return None
-        sample = self.left[client][label].pop()
+        sample = self.unused[client][label].pop()
         self.used[client][label].append(sample)
         return sample
 
@@ -139,8 +139,8 @@ class Holders:
         for label in set(labels):
             if not self.available[label].any():
                 self.available[label] = self.weights[label]
-                for left, used in zip(self.left, self.used, strict=True):
-                    left[label] = self.rng.permutation(left[label] + used[label]).tolist()
+                for unused, used in zip(self.unused, self.used, strict=True):
+                    unused[label] = self.rng.permutation(unused[label] + used[label]).tolist()
                     used[label] = []
 
     def chunk_tasks(self, chunk: list[int], retained: int) -> Iterator[tuple[int, list[int]]]:

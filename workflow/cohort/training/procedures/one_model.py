@@ -51,11 +51,11 @@ class CentralizedRounds(Rounds):
         model.load_state_dict(state.weights)
         serial.load_optimizer_state(self.optimizer, model, state.server)
         self._advance_schedule(state)
-        ledger.measured(learning_rate=self.optimizer.param_groups[0]["lr"])
+        ledger.record(learning_rate=self.optimizer.param_groups[0]["lr"])
         work = self.work(state, round, ledger)
         with ledger.timed("training"):
             losses = self.trainer.run(work, self.optimizer, (), self._after_step)
-        ledger.measured(train_loss=float(losses.mean()))
+        ledger.record(train_loss=float(losses.mean()))
         weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
         return replace(state, weights=weights, server=serial.optimizer_state(self.optimizer, model))
 
@@ -97,10 +97,10 @@ class HandoffRounds(Rounds):
         """Charge the model's way in a round: to the first client, from client to client and back to
         the server. `downloads` counts the clients to which the server sends it."""
         size = size_in_bytes(weights)
-        ledger.sent("model", size, to="clients", copies=downloads)
-        ledger.sent("model", size, to="client", copies=transfers)
-        ledger.sent("model", size, to="server")
-        ledger.measured(model_transfers=transfers)
+        ledger.add_traffic("model", size, to="clients", copies=downloads)
+        ledger.add_traffic("model", size, to="client", copies=transfers)
+        ledger.add_traffic("model", size, to="server")
+        ledger.record(model_transfers=transfers)
         self.charge_transfers(transfers + 1, ledger)
 
 
@@ -117,7 +117,7 @@ class SequentialRounds(HandoffRounds):
             losses.append(loss)
         self.charge(weights, len(order) - 1, ledger)
         ledger.cohort = order
-        ledger.measured(train_loss=float(np.nanmean(losses)))
+        ledger.record(train_loss=float(np.nanmean(losses)))
         return replace(state, weights=weights)
 
 
@@ -131,8 +131,7 @@ class StratifiedSingleRounds(HandoffRounds):
         self.procedure = procedure
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
-        asked = self.procedure
-        chunks = asked.chunk, asked.retained, bool(asked.weighted)
+        chunks = self.procedure.chunk, self.procedure.retained, bool(self.procedure.weighted)
         with ledger.timed("selecting"):
             data, rng = client_data(self.task), schedule_rng(self.task, round)
             epoch = label_schedule.schedule_single_samples(data, rng, *chunks)
@@ -140,9 +139,9 @@ class StratifiedSingleRounds(HandoffRounds):
         weights, loss = self.train_work(work, ledger)
         downloads = self.task.settings.clients + (round == 1)
         self.charge(weights, epoch.transfers, ledger, downloads)
-        ledger.sent("labels", LABEL_BYTES, to="clients", copies=len(epoch.samples))
+        ledger.add_traffic("labels", LABEL_BYTES, to="clients", copies=len(epoch.samples))
         ledger.cohort = np.unique(epoch.clients)
-        ledger.measured(train_loss=loss, tasks=len(epoch.tasks))
+        ledger.record(train_loss=loss, tasks=len(epoch.tasks))
         return replace(state, weights=weights)
 
 
@@ -169,15 +168,15 @@ class StratifiedBatchRounds(CentralizedRounds):
         with ledger.timed("selecting"):
             epoch = label_schedule.schedule_batches(self.data, rng, batch, self.weighted)
         contributions, size = epoch.contributions(batch), size_in_bytes(state.weights)
-        ledger.sent("model", size, to="clients", copies=contributions)
-        ledger.sent("labels", LABEL_BYTES, to="clients", copies=len(epoch.samples))
-        ledger.sent("gradient", size, to="server", copies=contributions)
+        ledger.add_traffic("model", size, to="clients", copies=contributions)
+        ledger.add_traffic("labels", LABEL_BYTES, to="clients", copies=len(epoch.samples))
+        ledger.add_traffic("gradient", size, to="server", copies=contributions)
         # a last batch of one sample has no variance, so nothing is shared for it
         alone = len(epoch.samples) % batch == 1
         fedtan.charge_exchange(state.weights, contributions - alone if batch > 1 else 0, ledger)
         ledger.add("client_steps", contributions)
         ledger.cohort = np.unique(epoch.clients)
-        ledger.measured(contributions=contributions)
+        ledger.record(contributions=contributions)
         return epoch_work(epoch, state.weights, round, self.trainer.lr(round))
 
 
@@ -195,8 +194,8 @@ class StratifiedHybridRounds(Rounds):
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         part = self.batches if round <= self.epochs else self.single
         part.cursor = self.cursor
-        if round == self.epochs + 1:
-            ledger.sent("model", size_in_bytes(state.weights), to="clients")  # to the first client
+        if round == self.epochs + 1:  # the first client needs the model
+            ledger.add_traffic("model", size_in_bytes(state.weights), to="clients")
         return part.play(state, round, ledger)
 
 
@@ -227,15 +226,15 @@ class MaskedLabelsRounds(Rounds):
         ledger.cohort = np.arange(len(counts))
         key = new_key()
         clients = [Client(key, row) for row in counts.tolist()]
-        server = Server(clients, self.task.classes, ledger.sent)
+        server = Server(clients, self.task.classes, ledger.add_traffic)
         steps = {"encrypting": server.encrypt, "unique_list": server.list_labels}
         steps |= {"mapping": server.map_labels, "counts": server.count}
         for name, step in steps.items():
             share = len(counts) if name in ("encrypting", "mapping") else 1  # of a client
             started = time.perf_counter()
             step()
-            ledger.measured(**{f"seconds_{name}": (time.perf_counter() - started) / share})
-        ledger.measured(comparisons=server.comparisons)
+            ledger.record(**{f"seconds_{name}": (time.perf_counter() - started) / share})
+        ledger.record(comparisons=server.comparisons)
         labels = [label for client in clients for label in client.placeholders.items()]
         decrypted = {(label, server.counts[placeholder]) for label, placeholder in labels}
         exact = {(label, total) for label, total in enumerate(counts.sum(axis=0).tolist()) if total}

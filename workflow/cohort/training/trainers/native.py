@@ -22,7 +22,7 @@ class NativeTrainer(Trainer):
     name: ClassVar[str] = "native"
 
     @classmethod
-    def refusal(cls, task: Task) -> str:
+    def unsupported_reason(cls, task: Task) -> str:
         try:
             if task.settings.optimizer != "sgd":
                 raise network.Unsupported(task.settings.optimizer)
@@ -34,8 +34,8 @@ class NativeTrainer(Trainer):
         return ""
 
     def prepare(self) -> None:
-        given = self.model, self.samples, self.settings.batch, self.augmentation
-        self.network = network.NativeNetwork(*given)
+        batch, augmentation = self.settings.batch, self.augmentation
+        self.network = network.NativeNetwork(self.model, self.samples, batch, augmentation)
         self.steps_at_once = 8  # as long as it is not known how long they take
 
     def empty_rows(self, count: int) -> Weights:
@@ -70,8 +70,8 @@ class NativeTrainer(Trainer):
         settings = self.settings
         sgd = {key: getattr(settings, key) for key in ("momentum", "weight_decay", "clip")}
         sgd |= {"lr": work.lr, "mu": coefficients.mu}
-        given = work.weights, sgd, anchor, work.correction()
-        self.network.begin(*given, coefficients.scale, coefficients.shift)
+        scale, shift = coefficients.scale, coefficients.shift
+        self.network.begin(work.weights, sgd, anchor, work.correction(), scale, shift)
 
     def _train_steps(
         self, steps: list[tuple[int, np.ndarray]], work: LocalWork, draws: np.ndarray

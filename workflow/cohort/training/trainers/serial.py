@@ -67,7 +67,7 @@ class SerialTrainer(Trainer):
 
     def empty_rows(self, count: int) -> Weights:
         self.state = self.model.state_dict()  # the network's own tensors, which each client trains
-        return {name: own.new_empty(count, *own.shape) for name, own in self.state.items()}
+        return {name: value.new_empty(count, *value.shape) for name, value in self.state.items()}
 
     def train_client(self, work: LocalWork, anchor: Weights, stacked: Weights, row: int) -> Tensor:
         self.model.load_state_dict(work.weights)
@@ -96,8 +96,7 @@ class SerialTrainer(Trainer):
             for layer in self.normalizations:  # PyTorch refuses batch statistics of one sample
                 layer.train(len(batch) > 1)
             optimizer.zero_grad()
-            given, labels = inputs(step, batch), _rows(targets, batch)
-            outputs = self.model(given)
+            outputs, labels = self.model(inputs(step, batch)), _rows(targets, batch)
             loss = contract.losses_of(self.objective, outputs, labels, statistics, bias).mean()
             if self.objective.is_proximal:
                 loss = loss + self.objective.proximal_term(self.model.parameters(), anchor)
@@ -130,8 +129,8 @@ class SerialTrainer(Trainer):
         numbers = torch.from_numpy(draws).to(images.device)
 
         def augmented(step: int, batch: np.ndarray) -> Tensor:
-            drawn = _rows(numbers[step // per_epoch], batch)
-            changed = self.augmentation.apply(_rows(images, batch), drawn)
+            batch_numbers = _rows(numbers[step // per_epoch], batch)
+            changed = self.augmentation.apply(_rows(images, batch), batch_numbers)
             return _match_layout(self.samples.standardized(changed))
 
         return augmented

@@ -79,14 +79,14 @@ class StackedTrainer(Trainer):
         return plain
 
     @classmethod
-    def refusal(cls, task: Task) -> str:
+    def unsupported_reason(cls, task: Task) -> str:
         if task.settings.optimizer != "sgd":
             return f"the batched trainer has no {task.settings.optimizer}"
         for layer in task.model.modules():
             is_random = isinstance(layer, nn.modules.dropout._DropoutNd | nn.RNNBase)
             is_stateful = bool(list(layer.buffers(recurse=False)))
-            can_be = not is_random or padding.is_random(layer)
-            if not can_be or (is_stateful and not padding.is_normalization(layer)):
+            is_supported = not is_random or padding.is_random(layer)
+            if not is_supported or (is_stateful and not padding.is_normalization(layer)):
                 return f"{type(layer).__name__} cannot be batched over clients"
         return ""
 
@@ -124,12 +124,12 @@ class Stacks:
 
     def __init__(self) -> None:
         self.stack: Stack | None = None
-        self.most = sys.maxsize  # clients that fit into the memory
+        self.max_height = sys.maxsize  # clients that fit into the memory
 
     def train(self, parts: Sequence[Part]) -> list[Trained | Exception]:
         """What came of each part, or why it failed."""
         height = sum(len(part.works) for part in parts)
-        if height <= self.most:
+        if height <= self.max_height:
             try:
                 return [*self._stack_for(parts).train(parts)]
             except Exception as error:
@@ -138,12 +138,13 @@ class Stacks:
                 if height == 1 or (len(parts) == 1 and not is_memory):
                     return [error]
             if is_memory:
-                self.most = -(-height // 2)
+                self.max_height = -(-height // 2)
                 print(f"the memory is too small for {height} clients at once", flush=True)
-        size, chunks = min(self.most, -(-height // 2)), list[list[Part]]()
+        size, chunks = min(self.max_height, -(-height // 2)), list[list[Part]]()
         if len(parts) == 1:
-            works = [parts[0].works[begin : begin + size] for begin in range(0, height, size)]
-            return [reduce(_join, (self.train([parts[0]._replace(works=own)])[0] for own in works))]
+            works, begins = parts[0].works, range(0, height, size)
+            parts = [parts[0]._replace(works=works[begin : begin + size]) for begin in begins]
+            return [reduce(_join, (self.train([part])[0] for part in parts))]
         room = 0
         for part in parts:
             room -= len(part.works)
@@ -186,15 +187,15 @@ class Stack:
         trainer = parts[0].trainer
         self.model, self.settings, self.batch = trainer.model, trainer.settings, trainer.batch
         self.network = trainer.network
-        one = torch.zeros(1, dtype=torch.int64, device=trainer.samples.labels.device)
-        self.random_calls = padding.random_calls(self.model, trainer.samples.inputs(one))
+        first = torch.zeros(1, dtype=torch.int64, device=trainer.samples.labels.device)
+        self.random_calls = padding.random_calls(self.model, trainer.samples.inputs(first))
         self.samples, self.augmentation = trainer.samples, trainer.augmentation
         all_objectives = *objectives, *(part.trainer.objective for part in parts)
         self.objectives = [*dict.fromkeys(all_objectives)]
         self.height = height = sum(len(part.works) for part in parts)
         bias = output_bias(self.model).detach()
         state, trained = self.model.state_dict(), dict(self.model.named_parameters())
-        self.rows = {name: own.new_zeros(height, *own.shape) for name, own in state.items()}
+        self.rows = {name: value.new_zeros(height, *value.shape) for name, value in state.items()}
         self.weights = {name: self.rows[name] for name in trained}
         self.buffers = {name: self.rows[name] for name in self.rows.keys() - trained}
         self.velocity, self.correction = _copy(self.weights), _copy(self.weights)
@@ -228,17 +229,17 @@ class Stack:
         for step in range(len(samples)):
             height = min(-(-int((counts > step).sum()) // unit) * unit, self.height)
             chosen = samples[step, :height]
-            inputs = self.inputs(chosen, *(drawn[step, :height] for drawn in draws))
+            inputs = self.inputs(chosen, *(numbers[step, :height] for numbers in draws))
             targets, weights = self.samples.labels[chosen], shares[step, :height]
-            own_factors = (factor[step, :height] for factor in factors)
-            losses[:height] += self.step(inputs, targets, weights, *own_factors)
+            step_factors = (factor[step, :height] for factor in factors)
+            losses[:height] += self.step(inputs, targets, weights, *step_factors)
         back, trained, end = np.argsort(order), list[Trained](), 0
         for part in parts:
             begin, end = end, end + len(part.works)
             steps = counts[begin:end]
-            own = torch.from_numpy(back[begin:end]).to(losses.device)
-            means = losses[own] / torch.from_numpy(steps).to(losses)
-            weights_of = {name: tensor[own] for name, tensor in self.rows.items()}
+            part_rows = torch.from_numpy(back[begin:end]).to(losses.device)
+            means = losses[part_rows] / torch.from_numpy(steps).to(losses)
+            weights_of = {name: tensor[part_rows] for name, tensor in self.rows.items()}
             trained.append((weights_of, means, steps.tolist()))
         return trained
 
@@ -252,8 +253,8 @@ class Stack:
             tensor[filled] = begun[name]
         for name in self.weights:
             self.velocity[name].zero_()
-            own = [correction.get(name, zeros[name]) for correction in corrected]
-            self.correction[name][filled] = torch.stack(own)
+            corrections = [correction.get(name, zeros[name]) for correction in corrected]
+            self.correction[name][filled] = torch.stack(corrections)
             if self.anchor:
                 self.anchor[name][filled] = torch.stack([part.anchor[name] for part, *_ in rows])
         objectives = [part.trainer.objective for part, *_ in rows]
@@ -271,33 +272,33 @@ class Stack:
         shape = len(rows[0][2]), self.height, self.batch  # the first one has the most steps
         samples, shares = np.zeros(shape, dtype=np.int64), np.zeros(shape)
         draws = np.zeros((*shape, self.augmentation.numbers))
-        for row, (part, work, own) in enumerate(rows):
-            indices, drawn = work.samples, None
-            if own and self.augmentation.numbers:
-                drawn = part.trainer.augmentation_draws(len(indices), work.client, work.round)
+        for row, (part, work, steps) in enumerate(rows):
+            indices, numbers = work.samples, None
+            if steps and self.augmentation.numbers:
+                numbers = part.trainer.augmentation_draws(len(indices), work.client, work.round)
             per_epoch = local_steps(len(indices), self.settings)[1]
             samples[:, row] = indices[:1] if len(indices) else 0  # what batches are padded with
-            for position, (step, batch) in enumerate(own):
+            for position, (step, batch) in enumerate(steps):
                 filled = position, row, slice(len(batch))
                 samples[filled], shares[filled] = indices[batch], 1 / len(batch)
-                if drawn is not None:
-                    draws[filled] = drawn[step // per_epoch][batch]
+                if numbers is not None:
+                    draws[filled] = numbers[step // per_epoch][batch]
         device, std = self.samples.labels.device, self.samples.std
         on_device = [torch.from_numpy(draws).to(device)] if self.augmentation.numbers else []
         return torch.from_numpy(samples).to(device), torch.from_numpy(shares).to(std), on_device
 
-    def _draw_factors(self, rows: Sequence[Row], steps: int) -> list[Tensor]:
+    def _draw_factors(self, rows: Sequence[Row], length: int) -> list[Tensor]:
         """The factors of random layers, by call, step, client and sample, drawn as serially."""
-        shape, device = (steps, self.height, self.batch), self.samples.labels.device
+        shape, device = (length, self.height, self.batch), self.samples.labels.device
         calls = self.random_calls
-        factors = [torch.ones(*shape, *own, dtype=dtype, device=device) for _, own, dtype in calls]
-        for row, (part, work, own) in enumerate(rows if factors else []):
+        factors = [torch.ones(shape + size, dtype=dtype, device=device) for _, size, dtype in calls]
+        for row, (part, work, steps) in enumerate(rows if factors else []):
             seed, address = part.trainer.settings.seed, {"round": work.round, "client": work.client}
             torch.manual_seed(randomness.torch_seed(seed, "dropout", **address))
-            for position, (_, batch) in enumerate(own):
-                drawn = padding.draw(calls, len(batch), device)
-                for factor, some in zip(factors, drawn, strict=True):
-                    factor[position, row, : len(batch)] = some
+            for position, (_, batch) in enumerate(steps):
+                batch_factors = padding.draw(calls, len(batch), device)
+                for factor, values in zip(factors, batch_factors, strict=True):
+                    factor[position, row, : len(batch)] = values
         return factors
 
     def _inputs(self, chosen: Tensor, *draws: Tensor) -> Tensor:
@@ -318,11 +319,11 @@ class Stack:
         before = [tensor[rows] for tensor in self.weights.values()]
         leaves = [tensor.detach().requires_grad_() for tensor in before]
         with torch.enable_grad():
-            own = dict(zip(self.weights, leaves, strict=True))
-            state = own | {name: tensor[rows] for name, tensor in self.buffers.items()}
-            given = state, inputs, shares > 0, *factors
-            outputs = vmap(partial(padding.call, self.network))(*given)
-            losses = self._losses(own, outputs, targets, shares)
+            params = dict(zip(self.weights, leaves, strict=True))
+            state = params | {name: tensor[rows] for name, tensor in self.buffers.items()}
+            network = vmap(partial(padding.call, self.network))
+            outputs = network(state, inputs, shares > 0, *factors)
+            losses = self._losses(params, outputs, targets, shares)
             # rows are independent, so the gradient of the sum is that of each
             changes = [*torch.autograd.grad(losses.sum(), leaves, materialize_grads=True)]
         if settings.clip:
@@ -342,11 +343,11 @@ class Stack:
         torch._foreach_add_(before, moves)
         return active(losses.detach())
 
-    def _losses(self, own: Weights, outputs: Tensor, targets: Tensor, shares: Tensor) -> Tensor:
+    def _losses(self, params: Weights, outputs: Tensor, targets: Tensor, shares: Tensor) -> Tensor:
         """The loss of each row's batch, by its own objective. Every objective sees all rows, those
         of others without their values, so that it neither fails on them nor changes them."""
         rows, total = slice(len(outputs)), shares.new_zeros(len(outputs))
-        *_, bias = own.values()
+        *_, bias = params.values()
         for number, objective in enumerate(self.objectives):
             is_own = self.objective_numbers[rows] == number if len(self.objectives) > 1 else None
             only = partial(_only_rows, is_own)
@@ -356,8 +357,8 @@ class Stack:
             loss = (shares * losses).sum(dim=1)
             if objective.is_proximal:
                 term = vmap(objective.proximal_term)
-                starts = [self.anchor[name][rows] for name in own]
-                loss = loss + term([*map(only, own.values())], [*map(only, starts)])
+                starts = [self.anchor[name][rows] for name in params]
+                loss = loss + term([*map(only, params.values())], [*map(only, starts)])
             total = total + only(loss)
         return total
 

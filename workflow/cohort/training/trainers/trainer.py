@@ -40,7 +40,7 @@ class Trainer:
         """Set up what the trainer needs besides its network, settings and data."""
 
     @classmethod
-    def refusal(cls, task: Task) -> str:
+    def unsupported_reason(cls, task: Task) -> str:
         """The reason why this trainer cannot do the local work of a task; empty if it can."""
         return ""
 
@@ -74,9 +74,9 @@ class Trainer:
     def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
         """The mean loss of each client's model on the samples with these indices."""
         models = map(updates.client_weights, range(len(updates.sizes)))
-        given = ((self.model, weights, samples, indices) for weights in models)
         plain = self.name == "serial"
-        return np.array([evaluation.evaluate(*model, plain=plain).loss for model in given])
+        evaluate = partial(evaluation.evaluate, samples=samples, indices=indices, plain=plain)
+        return np.array([evaluate(self.model, weights).loss for weights in models])
 
     def _train(self, works: Works, anchor: Weights, cursor: ledger.Cursor) -> Trained:
         """Train one client after another, from the first that is not done."""
@@ -92,9 +92,9 @@ class Trainer:
             return done | {"losses": torch.stack(losses[:count]), "steps": torch.tensor(steps)}
 
         for row, work in enumerate(works[len(steps) :], start=len(steps)):
-            own = self.train_client(work, anchor, stacked, row)
-            losses.append(own.mean())
-            steps.append(len(own))
+            step_losses = self.train_client(work, anchor, stacked, row)
+            losses.append(step_losses.mean())
+            steps.append(len(step_losses))
             cursor.client_done(results)
         return stacked, torch.stack(losses), steps
 

@@ -11,5 +11,5 @@ class NotedRounds(FederatedRounds):
     """A federated round with one metric more."""
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
-        ledger.measured(parity=round % 2)
+        ledger.record(parity=round % 2)
         return super().play(state, round, ledger)
