@@ -123,7 +123,7 @@ SAME: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "no update as long as that": ({"server": Momentum(beta=0.0, clip=1e9)}, {}),
     "equal steps": ({"server": FedNova()}, {"momentum": 0.9}),
     "scaffold with one client": (
-        {"server": Scaffold(estimate="reach")},
+        {"server": Scaffold(unit="step")},
         {"sizes": (9,), "cohort": 1, "momentum": 0.9, "lr_decay": 0.9},
     ),
     "alpha 1": ({"objective": FedRS(alpha=1.0)}, {}),
@@ -166,13 +166,15 @@ def test_effective_steps_are_how_far_sgd_moves_on_a_gradient_of_one(momentum: fl
 
 
 def test_fednova_measures_the_sum_of_its_factors():
-    """Shares of 3/4 and 1/4 with 2 and 8 steps, 3.5 on average."""
+    """Shares of 3/4 and 1/4 with 2 and 8 steps, 3.5 on average; 5 with equal shares."""
     merged = FedNova().apply(START, updates([[-1, 1], [1, -3]], [3, 1], [2, 8]), {})
     expected = Fraction(3, 4) * Fraction(7, 2) / 2 + Fraction(1, 4) * Fraction(7, 2) / 8
     assert merged.measured["nova_factor"] == pytest.approx(float(expected))
     of_forty = updates([[-1, 1], [1, -3]], [3, 1], [2, 8], samples=40)  # a tenth of all
     merged = FedNova(shares="all").apply(START, of_forty, {})
     assert merged.measured["nova_factor"] == pytest.approx(float(expected) / 100)
+    merged = FedNova(shares="equal").apply(START, of_forty, {})
+    assert merged.measured["nova_factor"] == pytest.approx(0.5 * 5 / 2 + 0.5 * 5 / 8)
 
 
 def test_scaffold_with_a_cohort_from_a_random_start_by_hand():
@@ -181,29 +183,39 @@ def test_scaffold_with_a_cohort_from_a_random_start_by_hand():
     the server's moves by a quarter of [1, 0] - [4, -1] and of [0, 2] - [4, -1], to [9/4, 0]."""
     rule, drawn = Scaffold(start="random"), {"w": torch.tensor([4.0, -1.0], dtype=torch.float64)}
     memory = rule.begin(START, redraw=lambda: drawn)
-    assert rule.control_variate(memory, 0)["w"].tolist() == [0, 0]
+    assert rule.control_variate(memory, 0, 0.5)["w"].tolist() == [0, 0]
     merged = rule.apply(START, updates([[0, 1], [1, -3]], [1, 1], [2, 4]), memory)
     assert merged.weights["w"].tolist() == [0.5, -1.0], "the plain mean"
     expected = {"w/all": [2.25, 0], "w/start": [4, -1], "w/0": [1, 0], "w/1": [0, 2]}
     assert {name: tensor.tolist() for name, tensor in merged.memory.items()} == expected
-    assert rule.control_variate(merged.memory, 1)["w"].tolist() == [-2.25, 2]
-    assert rule.control_variate(merged.memory, 3)["w"].tolist() == [1.75, -1]
-    slow = replace(rule, lr=0.25).apply(START, updates([[0, 1], [1, -3]], [1, 1], [2, 4]), memory)
-    assert [slow.memory[name].tolist() for name in ("w/0", "w/1")] == [[2, 0], [0, 4]]
+    assert rule.control_variate(merged.memory, 1, 0.5)["w"].tolist() == [-2.25, 2]
+    assert rule.control_variate(merged.memory, 3, 0.5)["w"].tolist() == [1.75, -1]
+    moved = updates([[0, 1], [1, -3]], [1, 1], [2, 4])
+    # by step they become [1/2, 0] and [0, 1], and the server's [17/8, -1/4]
+    by_step = replace(rule, unit="step")
+    memory_by_step = by_step.apply(START, moved, memory).memory
+    assert by_step.control_variate(memory_by_step, 0, 0.25)["w"].tolist() == [-6.5, 1]
+    over_cohort = replace(rule, over="cohort").apply(START, moved, memory)
+    assert over_cohort.memory["w/all"].tolist() == [0.5, 1], "the mean of [1, 0] and [0, 2]"
 
 
-def test_scaffold_reach_estimates_the_gradient_despite_momentum():
-    """A client with gradient [1, -2], with momentum and a correction after each step."""
-    gradient, lr, momentum, steps = torch.tensor([1.0, -2.0], dtype=torch.float64), 0.5, 0.9, 6
-    rule = Scaffold(estimate="reach")
-    memory = {"w/all": torch.tensor([0.3, 0.1]).double(), "w/0": torch.tensor([-0.2, 0.7]).double()}
-    weight, velocity = START["w"].clone(), torch.zeros(2, dtype=torch.float64)
-    for _ in range(steps):
-        velocity = momentum * velocity + gradient
-        weight = weight - lr * velocity + lr * rule.control_variate(memory, 0)["w"]
-    moved = updates([weight.tolist()], [1], [steps], momentum=momentum, lr=lr)
-    torch.testing.assert_close(rule.apply(START, moved, memory).memory["w/0"], gradient)
-    assert (Scaffold().apply(START, moved, memory).memory["w/0"] / gradient > 2).all()
+@pytest.mark.parametrize("unit", ["gradient", "step"])
+def test_scaffold_removes_the_drift_of_constant_gradients_despite_momentum(unit: Any):
+    """From the second round on both clients go where the mean gradient leads, at any rate."""
+    gradients, momentum = torch.tensor([[1.0, -2.0], [3.0, 0.5]], dtype=torch.float64), 0.9
+    rule, rows = Scaffold(unit=unit), torch.empty(2, 2, dtype=torch.float64)
+    memory, weights = rule.begin(START, redraw=dict), START
+    for lr in (0.5, 0.5, 0.5) if unit == "step" else (0.5, 0.4, 0.1):
+        for client, gradient in enumerate(gradients):
+            weight, velocity = weights["w"].clone(), torch.zeros(2, dtype=torch.float64)
+            correction = rule.control_variate(memory, client, lr)["w"]
+            for _ in range(6):
+                velocity = momentum * velocity + gradient
+                weight += lr * correction - lr * velocity
+            rows[client] = weight
+        moved = replace(updates(rows.tolist(), [1, 1], [6, 6], lr=lr), total=2)
+        assert (lr == 0.5 and not memory["w/all"].any()) or torch.allclose(rows[0], rows[1])
+        weights, memory, _ = rule.apply(weights, moved, memory)
 
 
 def test_updates_are_clipped_by_the_norm_over_all_weights():

@@ -45,9 +45,9 @@ class ServerRule(Component):
         network of the same model."""
         return {}
 
-    def control_variate(self, memory: Weights, client: int) -> Weights:
-        """The correction that a client adds to its weights after each step, times the learning
-        rate; empty for rules without control variates."""
+    def control_variate(self, memory: Weights, client: int, lr: float) -> Weights:
+        """The correction that a client adds to its weights after each step, times the learning rate
+        of the round; empty for rules without control variates."""
         return {}
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
@@ -68,18 +68,21 @@ class Average(ServerRule):
 class FedNova(ServerRule):
     """Divides each client's update by its effective steps, then multiplies the mean of the
     normalized updates by the mean of the effective steps, both weighted by data size (NIID-Bench).
-    The sum of all factors, which is 1 for FedAvg, can be far above 1. With shares of `all` clients'
-    samples, it is multiplied by the square of the cohort's share of all samples."""
+    The sum of all factors, which is 1 for FedAvg, can be far above 1, most of all with `equal`
+    shares. Shares of `all` clients' samples multiply it by the square of the cohort's share."""
 
     name: ClassVar[str] = "fednova"
     metrics: ClassVar[Mapping[str, Metric]] = {"nova_factor": Metric("Sum of the clients' factors")}
     assumes_sgd: ClassVar[bool] = True
-    shares: Literal["cohort", "all"] = parameter("cohort", help="of whose samples shares are")
+    shares: Literal["cohort", "all", "equal"] = parameter(
+        "cohort", help="by size in the cohort or among all clients, or one for all of the cohort"
+    )
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         shares = updates.shares()
-        if self.shares == "all" and updates.factors is None:
-            shares = updates.sizes / updates.samples
+        if updates.factors is None and self.shares != "cohort":
+            sizes = updates.sizes
+            shares = sizes / updates.samples if self.shares == "all" else sizes**0 / len(sizes)
         steps = updates.effective_steps().to(shares)
         factors = shares * (shares * steps).sum() / steps
         # w + sum of f_k (w_k - w) = (1 - sum of f_k) w + sum of f_k w_k
@@ -137,17 +140,21 @@ class Scaffold(ServerRule):
     network (`start: random`): that changes nothing while all clients take part, but with a cohort,
     the server's moves away from those of clients that were not chosen yet.
 
-    The estimate is the client's update per step (the paper's option II, as in NIID-Bench). With
-    momentum 0.9 updates, and so estimates, are up to ten times too long; `estimate: reach` divides
-    by the effective steps instead and accounts for the corrections.
+    The estimate is the client's update per step over the learning rate (the paper's option II, as
+    in NIID-Bench). Because corrections are not part of the momentum, it is the right one also with
+    momentum. With `unit: step` the learning rate is left out of estimates and corrections, as where
+    both use the first one however it decays.
+
+    The server's control variate is the mean `over` all clients. FedConcat's code, which divides the
+    sum of the cohort's changes by the size of the cohort, moves it faster.
     """
 
     name: ClassVar[str] = "scaffold"
     assumes_sgd: ClassVar[bool] = True
     copies: ClassVar[int] = 2
-    estimate: Literal["steps", "reach"] = parameter("steps", help="what updates are divided by")
     start: Literal["zero", "random"] = parameter("zero", help="of the control variates")
-    lr: float = parameter(0.0, minimum=0, help="that estimates divide by, 0: that of the round")
+    unit: Literal["gradient", "step"] = parameter("gradient", help="what variates estimate")
+    over: Literal["all", "cohort"] = parameter("all", help="clients that a change is shared among")
 
     def begin(self, weights: Weights, redraw: Callable[[], Weights]) -> Weights:
         if self.start == "zero":
@@ -155,28 +162,27 @@ class Scaffold(ServerRule):
         initial = redraw().items()  # cloned, because checkpoints hold no shared memory
         return {f"{name}/{key}": value.clone() for key in (ALL, START) for name, value in initial}
 
-    def control_variate(self, memory: Weights, client: int) -> Weights:
-        variates = {}
+    def control_variate(self, memory: Weights, client: int, lr: float) -> Weights:
+        scale, variates = lr if self.unit == "step" else 1, {}
         for key in memory:
             name, _, whose = key.rpartition("/")
             if whose == ALL:
                 estimate = memory.get(f"{name}/{client}", memory.get(f"{name}/{START}"))
-                variates[name] = -memory[key] if estimate is None else estimate - memory[key]
+                variate = -memory[key] if estimate is None else estimate - memory[key]
+                variates[name] = variate / scale
         return variates
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
-        memory, before, effective = dict(memory), memory, updates.effective_steps().tolist()
+        memory, before = dict(memory), memory
+        lr = updates.lr if self.unit == "gradient" else 1
+        clients = updates.total if self.over == "all" else len(updates.clients)
         for row, client in enumerate(updates.clients):
             steps = float(updates.steps[row])
-            for name, variate in self.control_variate(before, client).items():
-                moved = (weights[name] - updates.weights[name][row]) / (self.lr or updates.lr)
+            for name, variate in self.control_variate(before, client, 1).items():
+                moved = (weights[name] - updates.weights[name][row]) / lr
                 old = variate + before[f"{name}/{ALL}"]
-                if self.estimate == "steps":
-                    new = moved / steps + variate
-                else:
-                    new = (moved + steps * variate) / effective[row]
-                memory[f"{name}/{client}"] = new
-                memory[f"{name}/{ALL}"] = memory[f"{name}/{ALL}"] + (new - old) / updates.total
+                memory[f"{name}/{client}"] = new = moved / steps + variate
+                memory[f"{name}/{ALL}"] = memory[f"{name}/{ALL}"] + (new - old) / clients
         return Merged(updates.merged(weights), memory, {})
 
 

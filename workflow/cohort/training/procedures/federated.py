@@ -233,7 +233,7 @@ class FederatedRounds(Rounds):
             per_epoch = local_steps(len(samples), task.settings)[1]
             steps = efforts[client] * (per_epoch if counts_epochs else 1)
             end = None if efforts[client] == amount else steps
-            correction = partial(self.server.control_variate, state.server, client)
+            correction = partial(self.server.control_variate, state.server, client, work.lr)
             work = replace(work, samples=samples, end=end, correction=correction)
             if pool.probes is not None:
                 begin = per_epoch if counts_epochs else self.selector.probe_batches
