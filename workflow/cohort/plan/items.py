@@ -10,7 +10,7 @@ from cohort.core.paths import CLAIMS_TABLE
 from cohort.plan.matrix import Values
 from cohort.results import figures as drawing
 from cohort.results import paper
-from cohort.results.claims.claim import Comparison, Matrix
+from cohort.results.claims.claim import Matrix, PointComparison
 from cohort.results.claims.kinds import CLAIMS
 from cohort.results.claims.values import paper_results
 from cohort.results.comparison import Item, Leaderboard, Table
@@ -94,7 +94,7 @@ def resolved_claims(
         with errors_at(f"claims.{name}"):
             claim = CLAIMS[spec["kind"]].from_spec(spec)
             claim.check()
-            comparisons: list[Comparison] = claim.planned_comparisons(matrix)
+            comparisons: list[PointComparison] = claim.planned_comparisons(matrix)
             points = [point for comparison in comparisons for point in comparison.points]
             for point in points:
                 check_at(point.at, point.rounds, f"runs of {point.experiment} that it compares")
