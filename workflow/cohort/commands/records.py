@@ -27,7 +27,7 @@ from cohort.training.cell import Cell
 from cohort.training.job.lease import is_held
 
 NAME = re.compile(rf"(?:clients\d+-)?seed(\d+)-({DIGEST})")
-SHOWN = 5  # runs that are named
+MAX_NAMED = 5  # runs by their digests
 CODE = (".py", ".yaml", ".csv")  # the user's files that are handed in: what defines runs
 
 
@@ -201,5 +201,5 @@ def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
     yield f"{address}: {'; '.join(texts)}"
     for what, runs in (("other", outcome.different), ("not planned", outcome.unplanned)):
         if runs:
-            more = ", ..." if len(runs) > SHOWN else ""
-            yield f"  {what}: {', '.join([*runs][:SHOWN])}{more}"
+            more = ", ..." if len(runs) > MAX_NAMED else ""
+            yield f"  {what}: {', '.join([*runs][:MAX_NAMED])}{more}"

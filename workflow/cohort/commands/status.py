@@ -35,10 +35,10 @@ Statuses = dict[tuple[str, str], list[CellStatus]]
 """The states of the cells of each experiment, by study and experiment."""
 
 ALWAYS = ("done", "missing")  # the states that have a column even if no cell is in them
-MOST_LISTED = 20  # cells of a state
+MAX_LISTED = 20  # cells of a state
 OTHER_DATA = "the settings of the cell, but data of another checksum or scaling"
-MOST_RECORDS = 5  # other records of a folder that are held against the cell
-EVERY = 2.0  # seconds between two looks of --follow
+MAX_OTHER_RECORDS = 5  # in the same folder, compared with the cell
+REFRESH_SECONDS = 2.0  # between updates of --follow
 CLEAR = "\x1b[H\x1b[J"  # the terminal's screen
 
 
@@ -86,7 +86,7 @@ def _follow(plan: Plan) -> None:
                 return
             finished = {status.cell.digest: status for status in cells if status.is_finished}
             before = states
-            time.sleep(EVERY)
+            time.sleep(REFRESH_SECONDS)
 
 
 def statuses(plan: Plan, finished: Mapping[str, CellStatus] = {}) -> Statuses:
@@ -127,13 +127,13 @@ def status_lines(plan: Plan, by_experiment: Statuses) -> Iterator[str]:
     yield from shared.table(["experiment", *states], rows)
     for state in ("running", "stopped"):
         here = [status for status in cells if status.state == state]
-        for status in here[:MOST_LISTED]:
+        for status in here[:MAX_LISTED]:
             rate = f"{status.rate:.3g} rounds/s  " if status.rate else ""
             line = f"{state} {status.round}/{status.cell.settings.rounds}  {rate}"
             name = status.cell.path.removeprefix(f"{CELLS}/").removesuffix(".h5")
             yield shared.paint(line + shared.shortened(name, shared.WIDTH - len(line)), state)
-        if len(here) > MOST_LISTED:
-            yield f"{state}: {len(here) - MOST_LISTED} more (--json lists all)"
+        if len(here) > MAX_LISTED:
+            yield f"{state}: {len(here) - MAX_LISTED} more (--json lists all)"
     yield from map(str, slurm.held_jobs())
     if restored := sum(status.restored for status in cells):
         yield f"restored from releases, not trained here: {restored}"
@@ -383,7 +383,7 @@ def _cell_lines(plan: Plan, cell: Cell) -> Iterator[str]:
     folder, own = Path(cell.path).parent, f"seed{cell.settings.seed}-"
     others = sorted(set(folder.glob("seed*.h5")) - {Path(cell.path)})
     same_seed = [file for file in others if file.name.startswith(own)]
-    for file in (same_seed or others)[:MOST_RECORDS]:
+    for file in (same_seed or others)[:MAX_OTHER_RECORDS]:
         try:
             differences = [*collect.differences_from(read(file), cell)] or [OTHER_DATA]
             yield from (f"  {file.name} has {difference}" for difference in differences)

@@ -24,7 +24,7 @@ from cohort.results.names import METRICS, Names
 from cohort.results.series import FULL, NO_VALUE
 from cohort.results.statistics import ALPHA
 
-LONGEST = 60  # letters of the name of a study
+MAX_NAME_LENGTH = 60  # of a study
 
 
 def try_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,8 +82,8 @@ def extending_study(item: Item, strategies: Sequence[str]) -> tuple[str, dict[st
     }
     words = "_".join([*strategies, item.study, experiment])
     name = f"try_{re.sub(r'[^a-z0-9]+', '_', words)}"
-    if len(name) > LONGEST:
-        name = f"{name[: LONGEST - 9]}_{hashlib.sha256(words.encode()).hexdigest()[:8]}"
+    if len(name) > MAX_NAME_LENGTH:
+        name = f"{name[: MAX_NAME_LENGTH - 9]}_{hashlib.sha256(words.encode()).hexdigest()[:8]}"
     with errors_at(f"{' and '.join(strategies)} cannot be tried on {item.study}.{item.name}"):
         for scale in item.plan.scales:
             load({"scale": scale, "studies": item.study, "only": ""}).check(_study_file(name), text)

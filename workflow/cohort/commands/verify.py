@@ -228,8 +228,8 @@ def compare(before: History, after: History, until: int | None) -> tuple[list[st
         if name == "cohorts":
             changes.append(f"cohorts differ {where}")
             continue
-        most = max(abs(old - new) for _, old, new in differ)
-        changes.append(f"{name} differs {where}, by at most {most:.3g}")
+        largest = max(abs(old - new) for _, old, new in differ)
+        changes.append(f"{name} differs {where}, by at most {largest:.3g}")
         _, old, new = map(fmean, zip(*rows[-max(1, len(rows) // 10) :], strict=True))
         allowed = POINTS / 100 if name.endswith("_accuracy") else SHARE * abs(old)
         is_bounded = name.endswith(("_accuracy", "_loss"))

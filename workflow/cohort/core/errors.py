@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-LONGEST = 2000  # characters of a message, which may quote a file
+MAX_CHARS = 2000  # of a message, which may quote a file
 
 
 class UserError(Exception):
@@ -16,8 +16,8 @@ class UserError(Exception):
 
     def __init__(self, message: str):
         line = re.sub(r"(\w+://)[^/\s'\"]*@", r"\1***@", " ".join(message.splitlines()))
-        if len(line) > LONGEST:
-            line = f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
+        if len(line) > MAX_CHARS:
+            line = f"{line[: MAX_CHARS // 2]} ... {line[-MAX_CHARS // 2 :]}"
         super().__init__(line)
 
 

@@ -26,7 +26,7 @@ from cohort.settings import DEFAULTS, SHARD_KEYS, PlannedFile, Settings, local_w
 from cohort.training.cell import PARTS, Cell
 from cohort.training.evaluators import EVALUATORS
 
-MOST_MEMORY = 16e9  # bytes that a selector may take beside training
+MAX_MEMORY = 16e9  # bytes that a selector may take beside training
 DEFAULT_PARTS = {"objective": {"name": "cross-entropy"}, "server": {"name": "average"}}
 HINTS = typing.get_type_hints(Settings)
 REQUIRED = [name for name, default in DEFAULTS.items() if default is dataclasses.MISSING]
@@ -187,10 +187,10 @@ def check_cohort(cell: Cell, info: DatasetInfo) -> None:
         raise UserError(f"{strategy} evaluates reserved samples, so reserve must be at least 1")
     with refusals_as_errors(f"{strategy} is impossible: "):
         selector.check(clients, cell.participation.invited(cohort, clients))
-    if (memory := selector.memory(reserved, classes, clients)) > MOST_MEMORY:
+    if (memory := selector.memory(reserved, classes, clients)) > MAX_MEMORY:
         wanted = f"{strategy} would need {memory / 1e9:.0f} GB of memory for {clients} clients"
         held = f"{reserved} reserved samples and {classes} classes"
-        raise UserError(f"{wanted}, {held}; {MOST_MEMORY / 1e9:.0f} are allowed: reduce reserve")
+        raise UserError(f"{wanted}, {held}; {MAX_MEMORY / 1e9:.0f} are allowed: reduce reserve")
 
 
 def check_procedure(cell: Cell, info: DatasetInfo) -> None:
@@ -207,8 +207,8 @@ def check_procedure(cell: Cell, info: DatasetInfo) -> None:
     if speeds and not isinstance(cell.selector, Allocating | Probing):
         with refusals_as_errors(f"participation '{settings.participation}': "):
             # without the time of transfers, which a run knows
-            least = local_work(settings.J)[0] * settings.batch / speeds.samples
-            cell.participation.check(least)
+            seconds = local_work(settings.J)[0] * settings.batch / speeds.samples
+            cell.participation.check(seconds)
     with refusals_as_errors(f"availability '{settings.availability}' "):
         cell.availability.check(settings.clients)
     with refusals_as_errors(f"procedure '{settings.procedure}' "):

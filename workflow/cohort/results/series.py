@@ -38,7 +38,7 @@ STATUSES = ("done", "diverged", "unfinished", "missing")
 FULL = "full"  # the scale at which runs are as long as the paper's
 NO_VALUE = "\N{EN DASH}"
 NO_RUNS = "no runs yet"
-LARGEST = ("loss", "calibration_error", "swing", "best_round", "to_best")
+WORST_IS_LARGEST = ("loss", "calibration_error", "swing", "best_round", "to_best")
 """The ends of the metrics of which a diverged run counts with the largest value."""
 NO_MODEL = "majority_accuracy"  # depends on the data only
 BELOW_CHANCE = (NO_MODEL, "tenth_percentile_accuracy", "holdout_worst_accuracy")
@@ -232,7 +232,7 @@ def _worst_value(cells: DataFrame, metrics: DataFrame, metric: str) -> Series:
         done = cells["value"].where(cells["status"] == "done")
         lowest = done.groupby(datasets).transform("min")
         return chance.mask(lowest < chance, lowest)
-    if not metric.endswith(LARGEST):
+    if not metric.endswith(WORST_IS_LARGEST):
         return cells["value"]
     return cells.groupby(datasets)["value"].transform("max")
 

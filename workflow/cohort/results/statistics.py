@@ -37,8 +37,8 @@ else:
     pd, special, stats = lazy("pandas"), lazy("scipy.special"), lazy("scipy.stats")
 
 ALPHA = 0.05
-LEAST_SEEDS = 3  # fewer say nothing
-NOT_ENOUGH = "not enough runs"  # the verdict on fewer than LEAST_SEEDS
+MIN_SEEDS = 3  # fewer say nothing
+NOT_ENOUGH = "not enough runs"  # the verdict on fewer than MIN_SEEDS
 ENOUGH_SEEDS = 5  # fewer only lean: the sign test needs five on one side
 POINTS = 0.02
 JUDGED = ("%", "points")
@@ -49,7 +49,7 @@ Verdict = Literal["agrees", "differs", "cannot tell"]
 DOUBT = 0.4
 DIGITS = 9  # of what is compared, so that 46.61 - 44.61 is 2 and not a little more
 RESAMPLES = 5000
-FEWEST_STRATEGIES, FEWEST_SETTINGS = 3, 2  # of Friedman's test
+MIN_STRATEGIES, MIN_SETTINGS = 3, 2  # of Friedman's test
 WITHOUT_HELP = "labels with the value, or the values, whose runs do not count: {partition: iid}"
 
 
@@ -97,7 +97,7 @@ class Sample:
     def verdict(self, better: str) -> str:
         """The verdict on a difference from 0, `better` or `worse`, leaning so, or `undecided`,
         where high or low values are better."""
-        if self.n < LEAST_SEEDS:
+        if self.n < MIN_SEEDS:
             return NOT_ENOUGH
         ahead = self if better == "high" else -self
         side = "better" if ahead.p_above() <= ALPHA else "worse"
@@ -221,7 +221,7 @@ def agreement(
     half = error * float(special.stdtrit(freedom, 1 - ALPHA / 2))
     inner = error * float(special.stdtrit(freedom, 1 - ALPHA))
     verdict: Verdict = "cannot tell"
-    if error or sample.n >= LEAST_SEEDS:  # few runs may be equal by chance
+    if error or sample.n >= MIN_SEEDS:  # few runs may be equal by chance
         if round(abs(difference) + inner - margin, DIGITS) <= 0:
             verdict = "agrees"
         elif round(abs(difference) - half - margin, DIGITS) > 0:
@@ -239,7 +239,7 @@ def _standard_error(ours: Sample, sd: float | None, runs: int) -> tuple[float, f
     is at least as large as ours, run by run and as a whole.
     """
     own, printed = ours.sd**2 / ours.n, (sd or 0.0) ** 2 / max(runs, 1)
-    is_believed = sd is not None and runs >= LEAST_SEEDS
+    is_believed = sd is not None and runs >= MIN_SEEDS
     if is_believed and sd:
         is_believed = float(special.fdtrc(ours.n - 1, runs - 1, (ours.sd / sd) ** 2)) > DOUBT
     elif is_believed:
@@ -473,7 +473,7 @@ def standings_of(scores: Scores, runs: DataFrame) -> Standings:
 def friedman_p(scores: Scores) -> float | None:
     """Friedman's p-value; None if there are too few strategies or settings for the test."""
     means = scores.means().round(DIGITS)
-    if len(means) < FEWEST_STRATEGIES or len(scores.settings) < FEWEST_SETTINGS:
+    if len(means) < MIN_STRATEGIES or len(scores.settings) < MIN_SETTINGS:
         return None
     is_tied = bool((means == means[0]).all())
     return 1.0 if is_tied else float(stats.friedmanchisquare(*means).pvalue)

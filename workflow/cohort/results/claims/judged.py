@@ -25,7 +25,7 @@ from cohort.results.claims.values import NEVER, Value
 from cohort.results.names import METRICS, Names
 from cohort.results.paper import doubts
 from cohort.results.series import restored_notes
-from cohort.results.statistics import ALPHA, ENOUGH_SEEDS, LEAST_SEEDS, NOT_ENOUGH, Sample
+from cohort.results.statistics import ALPHA, ENOUGH_SEEDS, MIN_SEEDS, NOT_ENOUGH, Sample
 from cohort.results.tables import tabulate as tables
 from cohort.results.tables.tabulate import DAGGER, DOUBLE_DAGGER, Entry, Layout
 
@@ -37,7 +37,7 @@ else:
     pd = lazy("pandas")
 
 TITLE = "Claims"
-NAMED = 3  # how many of the points without a value the evidence names
+MAX_NAMED = 3  # how many of the points without a value the evidence names
 HELD, NOT_HELD, UNDECIDED, TIE = "held", "not held", "undecided", "tie"
 LEANS_HELD, LEANS_NOT_HELD = "leans towards held", "leans towards not held"
 NO_PAPER, NOT_JUDGED = "no value", "not judged at this scale"
@@ -231,8 +231,8 @@ def judge_runs(
     gap += f" ({unplanned} of {len(once)} settings are not planned)" if unplanned else ""
     paired = [] if gap else [point_values.on_common_seeds(values) for _, values in comparisons]
     common_seeds = min((rows.shape[1] for rows, _ in paired), default=0)
-    if not gap and common_seeds < (1 if claim.is_over_settings else LEAST_SEEDS):
-        gap = f"{counted(common_seeds, 'seed')} in common, at least {LEAST_SEEDS} are needed"
+    if not gap and common_seeds < (1 if claim.is_over_settings else MIN_SEEDS):
+        gap = f"{counted(common_seeds, 'seed')} in common, at least {MIN_SEEDS} are needed"
     if gap or not is_judged:
         verdict = NOT_ENOUGH if is_judged else NOT_JUDGED
         evidence = [_evidence(claim, *pair, names) for pair in comparisons]
@@ -414,7 +414,7 @@ def _values_once(
             if not value.is_complete:
                 parts = [claim.name_of(point, names), comparison_name(comparison, names)]
                 missing[point.key] = ", ".join(filter(None, parts))
-    named, more = " / ".join(list(missing.values())[:NAMED]), len(missing) - NAMED
+    named, more = " / ".join(list(missing.values())[:MAX_NAMED]), len(missing) - MAX_NAMED
     return list(once.values()), f"{named} and {more} more" if more > 0 else named
 
 

@@ -26,8 +26,8 @@ from cohort.results.paper import PaperMatch, doubts
 from cohort.results.series import FULL, NO_RUNS
 
 NO_DATES = {".png": {"Software": None}, ".pdf": {"CreationDate": None}}
-MOST_COLUMNS = 4  # of a grid that may wrap
-MOST_PARTS = 3  # side by side, of a single panel each
+MAX_COLUMNS = 4  # of a grid that may wrap
+MAX_PARTS = 3  # side by side, of a single panel each
 Part = tuple[Kind, DataFrame, Sequence[PaperMatch]]
 """One metric of a figure: its kind, the metrics of its cells, and the paper's values for it."""
 Panels = dict[tuple[int, int], dict[str, str]]
@@ -140,11 +140,11 @@ def place_parts(panels: Panels, parts: int) -> tuple[Panels, list[tuple[int, int
     where they fit, else one below the other with its panels in a row; single panels wrap."""
     rows, columns = (1 + max(numbers) for numbers in zip(*panels, strict=True))
     if len(panels) == 1:
-        width = _even(parts, MOST_PARTS)
+        width = _even(parts, MAX_PARTS)
         return panels, [divmod(part, width) for part in range(parts)]
-    if columns * parts <= MOST_COLUMNS:
+    if columns * parts <= MAX_COLUMNS:
         return panels, [(0, part * columns) for part in range(parts)]
-    if parts > 1 and len(panels) <= MOST_COLUMNS:
+    if parts > 1 and len(panels) <= MAX_COLUMNS:
         panels, rows = {(0, x): labels for x, labels in enumerate(panels.values())}, 1
     return panels, [(part * rows, 0) for part in range(parts)]
 
@@ -159,13 +159,13 @@ def make_grids(
     parts = len(starts)
     down = 1 + max(row for row, _ in panels) + max(row for row, _ in starts)
     across = 1 + max(column for _, column in panels) + max(column for _, column in starts)
-    width, height = kind.panel_size(max(theme.NARROWEST, theme.PAGE_WIDTH / across), hues)
+    width, height = kind.panel_size(max(theme.MIN_WIDTH, theme.PAGE_WIDTH / across), hues)
     figure = Figure(figsize=(width * across, height * down + theme.FRAME), layout="constrained")
     FigureCanvasAgg(figure)
     share_y = kind.shared_y if parts == 1 else False
     subplots = figure.subplots(down, across, sharex=share_x, sharey=share_y, squeeze=False)
     for axes in subplots.flat:
-        axes.locator_params(axis="both", min_n_ticks=theme.FEWEST_TICKS)
+        axes.locator_params(axis="both", min_n_ticks=theme.MIN_TICKS)
     grids: list[Grid] = []
     for row, column in starts:
         grids.append({(y, x): subplots[row + y][column + x] for y, x in sorted(panels)})
@@ -182,9 +182,9 @@ def make_grids(
     return figure, grids
 
 
-def _even(panels: int, most: int = MOST_COLUMNS) -> int:
+def _even(panels: int, maximum: int = MAX_COLUMNS) -> int:
     """The number of panels in a row if as few rows as possible are filled evenly."""
-    return ceil(panels / ceil(panels / most))
+    return ceil(panels / ceil(panels / maximum))
 
 
 def select(frame: DataFrame, labels: dict[str, str]) -> DataFrame:

@@ -47,7 +47,7 @@ class Kind(Item):
     # Whether the panels share one y axis.
     shared_y: ClassVar[bool] = True
     # The height of a panel: a share of its width, and at most so many inches.
-    height: ClassVar[tuple[float, float]] = (theme.HEIGHT, theme.TALLEST)
+    height: ClassVar[tuple[float, float]] = (theme.HEIGHT, theme.MAX_HEIGHT)
 
     metric: str
     hue: str = parameter("strategy", help="the label whose values have colors of their own")
@@ -64,9 +64,9 @@ class Kind(Item):
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         """The width and height in inches of a panel that may be at most this wide."""
-        share, tallest = self.height
-        width = min(theme.WIDEST, width)
-        return width, min(tallest, max(theme.SHORTEST, width * share))
+        share, max_height = self.height
+        width = min(theme.MAX_WIDTH, width)
+        return width, min(max_height, max(theme.MIN_HEIGHT, width * share))
 
     def by_metric(self) -> list[Kind]:
         """Split the figure into one per metric, `metric` first, to be drawn side by side."""

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 mpl, seaborn = lazy("matplotlib"), lazy("seaborn")
 PAGE_WIDTH = 7.0  # inches: the text width of a two-column paper
-NARROWEST, WIDEST = 1.75, 3.4  # inches: the width of a panel
+MIN_WIDTH, MAX_WIDTH = 1.75, 3.4  # inches: the width of a panel
 HEIGHT = 0.68  # of a panel's width
-SHORTEST, TALLEST = 1.4, 1.9  # inches: the height of a panel, with its title and ticks
+MIN_HEIGHT, MAX_HEIGHT = 1.4, 1.9  # inches: the height of a panel, with its title and ticks
 SIDES, ENDS = 0.5, 0.6  # inches of a panel's width and height that are not plot area
 FRAME = 0.5  # inches for the titles of the x axis and the note
 LETTER = 0.056  # inches: the mean width of a letter of 8 points
 NAME_HEIGHT = 0.12  # inches: from a name at the end of a curve to the next one
-FEWEST_TICKS = 3  # of an axis
+MIN_TICKS = 3  # of an axis
 
 FONT = "DejaVu Sans"  # comes with matplotlib, so every machine draws with the same font
 STYLE_SHEET = Path(__file__).with_name("theme.mplstyle")
@@ -142,9 +142,9 @@ class Style(Names):
 def deviation_limits(statistics: Any, unit: str) -> tuple[Any, Any]:
     """The limits one standard deviation from a mean, cut at 0 and 100 % where no value lies beyond;
     `statistics` holds the `STATISTICS` of one point, or a table of several points'."""
-    mean, sd, least, most = (statistics[name] for name in STATISTICS)
-    low = np.where(least >= 0, np.maximum(mean - sd, 0), mean - sd)
-    is_share = (unit == "%") & (most <= 100)
+    mean, sd, lowest, highest = (statistics[name] for name in STATISTICS)
+    low = np.where(lowest >= 0, np.maximum(mean - sd, 0), mean - sd)
+    is_share = (unit == "%") & (highest <= 100)
     return low, np.where(is_share, np.minimum(mean + sd, 100), mean + sd)
 
 
@@ -183,7 +183,7 @@ def grid_cell(axes: Axes) -> tuple[float, float]:
 
 def number_places(axes: Axes, axis: Literal["x", "y"], count: int) -> None:
     """Put the ticks of an axis at whole numbers; `count` is how many it shows."""
-    axes.locator_params(axis=axis, integer=True, min_n_ticks=min(FEWEST_TICKS, count))
+    axes.locator_params(axis=axis, integer=True, min_n_ticks=min(MIN_TICKS, count))
 
 
 def name_places(axes: Axes, names: list[str]) -> None:

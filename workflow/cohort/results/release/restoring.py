@@ -161,10 +161,10 @@ def _cohorts(record: Record, cell: Cell) -> Checks:
         yield len(np.unique(keys[name])) < len(numbers), name, "has a client twice in a round"
     chooses = cell.procedure.name in CHOOSING
     part = cell.participation
-    least, most = (1, part.invited(cell.settings.cohort, clients)) if chooses else (0, clients)
+    low, high = (1, part.invited(cell.settings.cohort, clients)) if chooses else (0, clients)
     is_always = cell.settings.availability == DEFAULTS["availability"]
-    least *= is_always
-    yield min(sizes) < least or max(sizes) > most, "cohort", f"is not of {least} to {most} clients"
+    low *= is_always
+    yield min(sizes) < low or max(sizes) > high, "cohort", f"is not of {low} to {high} clients"
     if chooses and not is_always:
         played = range(1, len(sizes) + 1)
         there = [available_clients(cell.settings, history, round) for round in played]
