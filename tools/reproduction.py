@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from benchmarks.tables import NOTHING, put_section, table
 from cohort.core.paths import CLAIMS_TABLE, RELEASED
-from cohort.pipeline.stages import look_of
+from cohort.pipeline.stages import style_of
 from cohort.plan.yaml_files import read_yaml
 from cohort.records.record import Record
 from cohort.results.claims.judged import HELD, NOT_HELD, JudgedClaim
@@ -144,7 +144,7 @@ def _printed(study: str) -> list[Printed]:
     the nearest first."""
     name, title = TABLES[study]
     with released(study) as plan:
-        names = Names.of(look_of(plan, study, plan.study(study).tables[name]["experiment"]))
+        names = Names.of(style_of(plan, study, plan.study(study).tables[name]["experiment"]))
         methods = tuple(plan.study(study).methods)
         results = [
             result

@@ -109,7 +109,7 @@ def test_the_same_numbers_give_the_same_bytes(
     font = matplotlib.font_manager.findfont(theme.FONT)
     assert Path(font).is_relative_to(matplotlib.get_data_path())
     titles = {"strategy": {"loss": r"no $\wrong$ formula"}}
-    spec |= {"look": spec["look"] | {"titles": titles}}
+    spec |= {"style": spec["style"] | {"titles": titles}}
     formats = (".png", ".pdf", ".json", "-narrow.png")
     here, there = ([tmp_path / f"{place}{ending}" for ending in formats] for place in "ab")
     draw(spec, metrics(), here)

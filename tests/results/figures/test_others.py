@@ -22,11 +22,11 @@ from cohort.results.figures.kinds.others import AHEAD, BEHIND, MAX_DIAMETER, UND
 from cohort.results.figures.theme import COLORS
 from cohort.results.series import write_metrics
 from tests.results.figures.samples import (
-    LOOK,
     NAMES,
     PARTITIONS,
     SEEDS,
     STRATEGIES,
+    STYLE,
     WORK,
     Draw,
     Fate,
@@ -52,7 +52,7 @@ COUNTS = {
 
 
 def spec_of(**changes: Any) -> dict[str, Any]:
-    spec = {"kind": "interval", "study": "demo", "experiment": "main", "title": "T", "look": LOOK}
+    spec = {"kind": "interval", "study": "demo", "experiment": "main", "title": "T", "style": STYLE}
     return spec | {"metric": "test_accuracy", "at": "last"} | changes
 
 

@@ -117,7 +117,7 @@ def _outcome(item: Item, *, is_complete: bool, against: bool) -> Iterator[str]:
     if comparison.standings:
         yield "\n" + Path(file[".md"]).read_text(encoding="utf-8")
     else:
-        names = Names.of(stages.look_of(item.plan, item.study, item.spec["experiment"]))
+        names = Names.of(stages.style_of(item.plan, item.study, item.spec["experiment"]))
         yield from result_lines(comparison, names, against=against)
     yield "drawn: " + ", ".join(files)
 

@@ -251,8 +251,8 @@ def _attach(workflow: Any, event: str, handler: Callable[[], None]) -> None:
 
 class Stopping:
     """Stops the driver at the first Ctrl-C or SIGTERM: no more jobs start, cells on this machine
-    save a checkpoint, and it ends. Jobs on a cluster go on after SIGTERM, which a driver gets at its
-    own time limit, and are canceled after Ctrl-C."""
+    save a checkpoint, and it ends. Jobs on a cluster go on after SIGTERM, which a driver gets at
+    its own time limit, and are canceled after Ctrl-C."""
 
     def __init__(self, workflow: Any, local: bool):
         self.workflow, self.local = workflow, local

@@ -94,7 +94,7 @@ def collect_partial(plan: Plan, study: str, experiment: str, folder: str = "") -
     return target
 
 
-def _result_so_far(record: str) -> collect.Result:
+def _result_so_far(record: str) -> collect.CellResult:
     """Read the result of a cell from its record, else from its checkpoint; empty without either."""
     if Path(record).exists():
         with contextlib.suppress(UserError):
@@ -102,8 +102,8 @@ def _result_so_far(record: str) -> collect.Result:
     saved = state_folder(record) / CHECKPOINT
     history = checkpoint.load_history(saved) if saved.exists() else None
     if history is None:
-        return collect.Result("missing", collect.EMPTY.iloc[:0])
-    return collect.Result("unfinished", collect.rows_by_round(history))
+        return collect.CellResult("missing", collect.PLACEHOLDER_ROW.iloc[:0])
+    return collect.CellResult("unfinished", collect.rows_by_round(history))
 
 
 def load(study: str, source: str = "results", **config: Any) -> release.RunFrames:

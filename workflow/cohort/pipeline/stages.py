@@ -318,12 +318,12 @@ def spec_of(plan: Plan, study: str, name: str) -> Spec:
         "study": study,
         "name": name,
         "scale": plan.scale,
-        "look": look_of(plan, study, spec["experiment"]),
+        "style": style_of(plan, study, spec["experiment"]),
         **({"paper_values": str(paper)} if paper else {}),
     }
 
 
-def look_of(plan: Plan, study: str, experiment: str) -> Spec:
+def style_of(plan: Plan, study: str, experiment: str) -> Spec:
     """How a figure or table shows labels: order, titles, colors, the word for a round. Strategies
     have the colors of the whole study: FedAvg the first, then those of its figures."""
     expanded = plan.study(study)

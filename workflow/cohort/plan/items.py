@@ -51,11 +51,11 @@ def checked_facets(
     item = (kinds.get(kind) or drawing.KINDS[str(kind)]).from_spec(spec)
     item.check()
     pooled = getattr(item, "pooled", None) or []
-    for label in (*item.shown(), *item.named(), *pooled):
+    for label in (*item.labels(), *item.mentioned_values(), *pooled):
         if label not in axes:
             near = suggest(label, axes)
             raise UserError(f" names '{label}', which is not an axis of its experiment{near}")
-    for label, values in item.named().items():
+    for label, values in item.mentioned_values().items():
         _check_known(values, axes[label], f" names '{{}}', which {label} does not have here")
     item.check_cells(axes, cells)
     _check_averages(item, axes, cells)
@@ -64,9 +64,9 @@ def checked_facets(
         check_at(measure.at, end or sys.maxsize, "runs shown here")
     _check_paper(item, spec, axes, cells, study)
     if isinstance(item, Table):
-        return [tuple(item.named())]
+        return [tuple(item.mentioned_values())]
     if not isinstance(item, drawing.Kind):
-        return [item.shown()]
+        return [item.labels()]
     return [item.panels(), item.facets()[len(item.panels()) :]]
 
 
@@ -118,12 +118,12 @@ def _check_known(values: Iterable[str], existing: Iterable[Any], sentence: str) 
 
 def _check_averages(item: Item, axes: Axes, cells: Iterable[Values]) -> None:
     """Reject to average runs that differ in more than their seed."""
-    shown = item.shown()
+    labels = item.labels()
     several = [axis for axis, values in axes.items() if len(values) > 1]
-    free = [axis for axis in several if axis not in (*shown, "seed") and not item.ignores(axis)]
+    free = [axis for axis in several if axis not in (*labels, "seed") and not item.ignores(axis)]
     seen: dict[tuple[Any, ...], Values] = {}
     for cell in cells:
-        first = seen.setdefault(tuple(cell.get(label) for label in shown), cell)
+        first = seen.setdefault(tuple(cell.get(label) for label in labels), cell)
         for axis in free:
             if cell.get(axis) != first.get(axis):
                 both = f"{axis} {first.get(axis)} and {cell.get(axis)} as if they were seeds"

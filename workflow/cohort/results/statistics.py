@@ -238,18 +238,18 @@ def _standard_error(ours: Sample, sd: float | None, runs: int) -> tuple[float, f
     an F test asks whether ours is so much larger that theirs is not of the same kind. Otherwise it
     is at least as large as ours, run by run and as a whole.
     """
-    own, printed = ours.sd**2 / ours.n, (sd or 0.0) ** 2 / max(runs, 1)
+    measured, printed = ours.sd**2 / ours.n, (sd or 0.0) ** 2 / max(runs, 1)
     is_believed = sd is not None and runs >= MIN_SEEDS
     if is_believed and sd:
         is_believed = float(special.fdtrc(ours.n - 1, runs - 1, (ours.sd / sd) ** 2)) > DOUBT
     elif is_believed:
         is_believed = not ours.sd
     if is_believed:
-        both = own + printed
-        welch = both**2 / (own**2 / (ours.n - 1) + printed**2 / (runs - 1)) if both else 1.0
+        both = measured + printed
+        welch = both**2 / (measured**2 / (ours.n - 1) + printed**2 / (runs - 1)) if both else 1.0
         return math.sqrt(both), min(welch, ours.n - 1.0)
-    borrowed = max(printed, ours.sd**2 / max(runs, 1), own)
-    return math.sqrt(own + borrowed), ours.n - 1.0
+    borrowed = max(printed, ours.sd**2 / max(runs, 1), measured)
+    return math.sqrt(measured + borrowed), ours.n - 1.0
 
 
 @dataclass(frozen=True)
@@ -363,15 +363,15 @@ def check_settings(
 
 
 def runs_by_setting(
-    metrics: DataFrame, metric: str, at: int | str, shown: Sequence[str]
+    metrics: DataFrame, metric: str, at: int | str, excluded: Sequence[str]
 ) -> DataFrame:
     """The runs that have ended with a value, one row each, with the columns value, `setting` (the
-    values of all labels that vary but the `shown` ones and the seed) and `apart` (their names)."""
+    values of all labels that vary but `excluded` ones and the seed) and `apart` (their names)."""
     cells = value_per_cell(metrics, metric, at)
     labels = [
         label
         for label in label_columns(metrics)
-        if label not in (*shown, "seed") and cells[label].nunique() > 1
+        if label not in (*excluded, "seed") and cells[label].nunique() > 1
     ]
     cells = cells.assign(
         setting=cells[labels].agg(", ".join, axis=1) if labels else "",
@@ -443,8 +443,8 @@ def standings_of(scores: Scores, runs: DataFrame) -> Standings:
         draws = None
         if scores.resampled is not None:
             by_setting = [scores.positions == setting for setting in range(len(scores.settings))]
-            drawn = [scores.resampled[:, runs] @ scores.values[:, runs].T for runs in by_setting]
-            draws = _positions(_mean_ranks(np.stack(drawn, axis=-1), scores))
+            blocks = [scores.resampled[:, runs] @ scores.values[:, runs].T for runs in by_setting]
+            draws = _positions(_mean_ranks(np.stack(blocks, axis=-1), scores))
         means, rates = scores.means(), rates_ahead_of(BASELINE, scores)
         differences = _differences(runs)
         positions, leading = _positions(mean_ranks), leaders(scores)

@@ -62,8 +62,8 @@ PAPER = "The paper's own numbers are compared as they are, without intervals."
 TOO_FEW = f"{NOT_ENOUGH.capitalize()}: a planned run is missing, or there are fewer than 3 seeds."
 
 Clauses = list[list[Sample]]
-ComparisonValues = tuple[PointComparison, list[Value]]
-"""A comparison with the values of its points."""
+ComparisonValues = list[tuple[PointComparison, list[Value]]]
+"""Comparisons with the values of their points."""
 BoundedContrast = tuple[Sample, float, float]
 """A contrast with the one-sided bounds of its mean: the low one is above 0 where it holds, the high
 one below where it does not."""
@@ -193,7 +193,7 @@ def _judged_claim(
         sides = {"paper": asdict(paper), "ours": asdict(ours)} if ours else {}
         label = comparison_name(comparison, names)
         compared.append({"name": label, "points": points, "sides": sides})
-    once, _ = _values_once(claim, measured, names)
+    by_point, _ = _by_point(claim, measured, names)
     texts = {key: getattr(claim, key) for key in ("says", "where", "metric", "at")}
     return JudgedClaim(
         claim=name,
@@ -203,9 +203,9 @@ def _judged_claim(
         measured_evidence=runs.evidence,
         paper=papers.verdict,
         paper_evidence=papers.evidence,
-        n=sum(value.n for value in once),
-        planned=sum(value.planned for value in once),
-        diverged=sum(value.diverged for value in once),
+        n=sum(value.n for value in by_point),
+        planned=sum(value.planned for value in by_point),
+        diverged=sum(value.diverged for value in by_point),
         doubtful=doubts(value.doubtful for value in printed),
         gap=runs.gap if runs.comparisons else "",
         paper_gap=papers.gap if papers.comparisons else "",
@@ -213,22 +213,20 @@ def _judged_claim(
     )
 
 
-def with_values(
-    comparisons: Sequence[PointComparison], all_values: Sequence[Value]
-) -> list[ComparisonValues]:
+def with_values(comparisons: list[PointComparison], all_values: list[Value]) -> ComparisonValues:
     """Pair each comparison with the values of its points; `all_values` holds them in order."""
     rest = iter(all_values)
     return [(comparison, list(islice(rest, len(comparison.points)))) for comparison in comparisons]
 
 
 def judge_runs(
-    claim: Claim, comparisons: Sequence[ComparisonValues], names: Names, *, is_judged: bool = True
+    claim: Claim, comparisons: ComparisonValues, names: Names, *, is_judged: bool = True
 ) -> Judgment:
     """Judge a claim on our runs, if it `is_judged` at this scale and all planned runs are done."""
-    once, missing = _values_once(claim, comparisons, names)
-    unplanned = sum(not value.planned for value in once)
+    by_point, missing = _by_point(claim, comparisons, names)
+    unplanned = sum(not value.planned for value in by_point)
     gap = f"lacks runs of {missing}" if missing else ""
-    gap += f" ({unplanned} of {len(once)} settings are not planned)" if unplanned else ""
+    gap += f" ({unplanned} of {len(by_point)} settings are not planned)" if unplanned else ""
     paired = [] if gap else [point_values.on_common_seeds(values) for _, values in comparisons]
     common_seeds = min((rows.shape[1] for rows, _ in paired), default=0)
     if not gap and common_seeds < (1 if claim.is_over_settings else MIN_SEEDS):
@@ -252,7 +250,7 @@ def judge_runs(
     return Judgment(verdict, evidence, gap)
 
 
-def judge_paper(claim: Claim, comparisons: Sequence[ComparisonValues], names: Names) -> Judgment:
+def judge_paper(claim: Claim, comparisons: ComparisonValues, names: Names) -> Judgment:
     """Judge a claim on the paper's own values, single ones without an interval, if enough: a
     comparison may do without the points that have none."""
     evidence = []
@@ -267,7 +265,7 @@ def judge_paper(claim: Claim, comparisons: Sequence[ComparisonValues], names: Na
             verdict = (NOT_HELD, level, HELD)[side + 1]
         evidence.append(_evidence(claim, comparison, values, names, verdict, part=part))
     verdicts = [part.verdict for part in evidence]
-    _, missing = _values_once(claim, comparisons, names)
+    _, missing = _by_point(claim, comparisons, names)
     has_some = any(value.is_complete for _, values in comparisons for value in values)
     gap = f"no value for {missing}" if missing and has_some else ""
     verdict = overall_verdict(verdicts) if all(verdicts) else NO_PAPER
@@ -283,7 +281,7 @@ def decide(
     for clause in chain.from_iterable(comparisons):
         refutations.append(max((-contrast).p_above() for contrast in clause))
     tests = zip(refutations, statistics.holm_levels(refutations), strict=True)
-    return [_judge(clauses, [next(tests) for _ in clauses], every_run) for clauses in comparisons]
+    return [_judge(clauses, [*islice(tests, len(clauses))], every_run) for clauses in comparisons]
 
 
 def _judge(
@@ -337,7 +335,7 @@ def _evidence(
     contrast: BoundedContrast | None = None,
     part: PointComparison | None = None,
 ) -> Evidence:
-    """The evidence on a comparison. `part` is what can be judged of it; by default all of it if every
+    """The evidence on a comparison. `part` is what can be judged of it; by default all of it if each
     value is complete, else nothing."""
     numbers = [_numbers(claim, value) for value in values]
     complete = [value.value for value in values if value.is_complete]
@@ -401,21 +399,21 @@ def _notes(claim: Claim, comparison: PointComparison, values: Sequence[Value], n
     return text
 
 
-def _values_once(
-    claim: Claim, comparisons: Sequence[ComparisonValues], names: Names
-) -> tuple[list[Value], str]:
+def _by_point(claim: Claim, comparisons: ComparisonValues, names: Names) -> tuple[list[Value], str]:
     """The value of each point once, that of fewest runs where comparisons disagree, and the names
     of the first points without a complete value."""
-    once: dict[tuple[str, ...], Value] = {}
+    by_point: dict[tuple[str, ...], Value] = {}
     missing: dict[tuple[str, ...], str] = {}
     for comparison, values in comparisons:
         for point, value in zip(comparison.points, values, strict=True):
-            once[point.key] = min(once.get(point.key, value), value, key=lambda shared: shared.n)
+            by_point[point.key] = min(
+                by_point.get(point.key, value), value, key=lambda shared: shared.n
+            )
             if not value.is_complete:
                 parts = [claim.name_of(point, names), comparison_name(comparison, names)]
                 missing[point.key] = ", ".join(filter(None, parts))
     named, more = " / ".join(list(missing.values())[:MAX_NAMED]), len(missing) - MAX_NAMED
-    return list(once.values()), f"{named} and {more} more" if more > 0 else named
+    return list(by_point.values()), f"{named} and {more} more" if more > 0 else named
 
 
 def comparison_name(comparison: PointComparison, names: Names) -> str:

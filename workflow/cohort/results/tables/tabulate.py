@@ -82,8 +82,8 @@ class Entry:
         count = f" ({self.count})" if self.count else ""
         ours = [f"{self.value}{count}", self.interval]
         paper = f"paper {self.paper}" if self.paper else ""
-        shown = [*(ours if self.has_runs or not paper else []), paper, self.verdict]
-        return [line for line in shown if line]
+        lines = [*(ours if self.has_runs or not paper else []), paper, self.verdict]
+        return [line for line in lines if line]
 
 
 def slashed(entries: Sequence[Entry]) -> Entry:
@@ -236,9 +236,10 @@ def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparis
     if spec.get("kind") != Leaderboard.name:
         return compare(Table.from_spec(spec).measures(), spec, metrics_file)
     board = Leaderboard.from_spec(spec)
-    metrics = series.runs_without(series.read_metric(metrics_file, board.metric), board.named())
-    runs = statistics.runs_by_setting(metrics, board.metric, board.at, board.shown())
-    order = Names.of(spec["look"]).ordered(STRATEGY, runs[STRATEGY])
+    metrics = series.read_metric(metrics_file, board.metric)
+    metrics = series.runs_without(metrics, board.mentioned_values())
+    runs = statistics.runs_by_setting(metrics, board.metric, board.at, board.labels())
+    order = Names.of(spec["style"]).ordered(STRATEGY, runs[STRATEGY])
     ranked = runs.sort_values(STRATEGY, key=lambda it: it.map(order.index), kind="stable")
     scores = statistics.Scores.of(ranked, METRICS[board.metric].better)
     standings = statistics.standings_of(scores, runs)
@@ -247,7 +248,7 @@ def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparis
 
 def lay_out_table(spec: Mapping[str, Any], comparison: Comparison) -> Layout:
     """The comparison of a table, rounded and titled for readers."""
-    names = Names.of(spec["look"])
+    names = Names.of(spec["style"])
     if comparison.standings:
         return lay_out_leaderboard(comparison, names)
     return lay_out(comparison, names, joined=spec.get("joined", False))
@@ -387,19 +388,19 @@ def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
     titles = short_titles(measures)
     table = Layout([names.title(STRATEGY)], ["Rank", "Mean rank", SHARE.label, *titles])
     for standing in standings.entries:
-        own = {STRATEGY: standing.strategy}
+        labels = {STRATEGY: standing.strategy}
         rank = f"**{standing.rank.value:.0f}**" if standing.leads else f"{standing.rank.value:.0f}"
         ahead, limits = standing.ahead, standing.ahead and standing.ahead.interval
         interval = f"[{', '.join(rounded(end, SHARE) for end in limits)}]" if limits else ""
         entries = [
             Entry() if standings.no_ranking else Entry(rank, interval=rank_interval(standing)),
-            Entry(f"{standing.mean_rank:.1f}", labels=own),
+            Entry(f"{standing.mean_rank:.1f}", labels=labels),
             Entry(rounded(ahead.value, SHARE) if ahead else NO_VALUE, interval=interval),
         ]
         for results in measures.values():
-            means = (result.sample.mean for result in results if result.labels == own)
+            means = (result.sample.mean for result in results if result.labels == labels)
             metric = METRICS[results[0].metric]
-            entries.append(Entry(rounded(next(means, math.nan), metric), labels=own))
+            entries.append(Entry(rounded(next(means, math.nan), metric), labels=labels))
         table.lines.append(([names.value(STRATEGY, standing.strategy)], entries))
     table.notes.extend(_notes(comparison))
     return table.condensed()

@@ -86,10 +86,10 @@ class Interval(kind.Kind):
         return min(theme.MAX_WIDTH, width), FRAME + ROW * hues
 
     def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
-        means, baseline = means_by_seed(panel, self.hue), style.shown[self.hue][0]
+        means, baseline = means_by_seed(panel, self.hue), style.shown_values[self.hue][0]
         if means.empty or baseline not in means:
             axes.set_yticks([])
-            theme.say(axes, "no seed that all strategies have in all settings")
+            theme.show_message(axes, "no seed that all strategies have in all settings")
             return
         sign = 1 if METRICS[self.metric].better == "high" else -1
         differences = means.sub(means[baseline], axis="index")
@@ -109,7 +109,7 @@ class Interval(kind.Kind):
         axes.grid(visible=False, axis="y")
 
     def x_title(self, style: Style) -> str:
-        baseline = style.value(self.hue, style.shown[self.hue][0])
+        baseline = style.value(self.hue, style.shown_values[self.hue][0])
         return fill(f"{METRICS[self.metric].label}, minus {baseline}", 16)  # panels are narrow
 
     def y_title(self) -> str:
@@ -167,7 +167,7 @@ class Scatter(kind.Kind):
     def x_title(self, style: Style) -> str:
         return METRICS[self.x].label
 
-    def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
+    def line_props(self, value: str, style: Style, color: str) -> dict[str, Any]:
         return {"color": color, "linestyle": "none", "marker": "o", "markersize": 3.5}
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
@@ -200,7 +200,7 @@ class Shards(kind.Kind):
     def facets(self) -> tuple[str, ...]:
         return self.panels()
 
-    def shown(self) -> tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:
         return self.facets() or ("seed",)
 
     def ignores(self, label: str) -> bool:
@@ -232,8 +232,8 @@ class Shards(kind.Kind):
             axes.scatter([], [], largest * value / peak, label=counted(value, "sample"), **props)
         top = max(axes.get_ylim()[1], panel["label"].max() + 0.6)
         axes.set(xlim=(-0.6, clients - 0.4), ylim=(-0.6, top))
-        theme.number_places(axes, "x", clients)
-        theme.number_places(axes, "y", classes)
+        theme.set_integer_ticks(axes, "x", clients)
+        theme.set_integer_ticks(axes, "y", classes)
 
     def x_title(self, style: Style) -> str:
         return "Client"
