@@ -69,7 +69,7 @@ def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
     tabulate(spec, "main.parquet", ["tab1.json", "tab1.csv", "tab1.md", "tab1.tex"])
     comparison = Comparison.read("tab1.json")
     page = page_table(spec)
-    ((_, entries),) = page["lines"]
+    ((_, entries),) = page["rows"]
     printed = list(result_lines(comparison, NAMES, against=False))
     rows = [Path("tab1.csv").read_text().splitlines()]
     rows += [columns("tab1.md", " | "), columns("tab1.tex", " & ")]

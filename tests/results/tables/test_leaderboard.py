@@ -99,7 +99,7 @@ def test_strategies_are_ranked_by_their_mean_rank_over_settings(tmp_path: Path) 
     assert pd.read_csv(tmp_path / "board.csv")["rank.value"].tolist() == [1, 2, 3]
 
     layout = lay_out_leaderboard(comparison, Names.of(STYLE))
-    words, entries = layout.lines[0]
+    words, entries = layout.rows[0]
     assert words == ["Team Darts"]
     assert layout.columns[0] == "Mean rank" and entries[0].value == "1.5"
     assert entries[0].labels == {"strategy": "ucb"}, "leads to its runs"
@@ -120,7 +120,7 @@ def test_where_friedmans_test_finds_a_difference_there_are_ranks(
     comparison = board(tmp_path)
     layout = lay_out_leaderboard(comparison, Names.of(STYLE))
     assert layout.columns[:2] == ["Rank", "Mean rank"]
-    ranks = [line[1][0] for line in layout.lines]
+    ranks = [row[1][0] for row in layout.rows]
     assert [(entry.value, entry.interval) for entry in ranks] == [
         ("**1**", "[1, 1]"), ("**2**", "[2, 2]"), ("3", "[3, 3]"),
     ]  # fmt: skip

@@ -193,7 +193,7 @@ def _judged_claim(
         sides = {"paper": asdict(paper), "ours": asdict(ours)} if ours else {}
         label = comparison_name(comparison, names)
         compared.append({"name": label, "points": points, "sides": sides})
-    by_point, _ = _by_point(claim, measured, names)
+    unique, _ = _by_point(claim, measured, names)
     texts = {key: getattr(claim, key) for key in ("says", "where", "metric", "at")}
     return JudgedClaim(
         claim=name,
@@ -203,9 +203,9 @@ def _judged_claim(
         measured_evidence=runs.evidence,
         paper=papers.verdict,
         paper_evidence=papers.evidence,
-        n=sum(value.n for value in by_point),
-        planned=sum(value.planned for value in by_point),
-        diverged=sum(value.diverged for value in by_point),
+        n=sum(value.n for value in unique),
+        planned=sum(value.planned for value in unique),
+        diverged=sum(value.diverged for value in unique),
         doubtful=doubts(value.doubtful for value in printed),
         gap=runs.gap if runs.comparisons else "",
         paper_gap=papers.gap if papers.comparisons else "",
@@ -223,10 +223,10 @@ def judge_runs(
     claim: Claim, comparisons: ComparisonValues, names: Names, *, is_judged: bool = True
 ) -> Judgment:
     """Judge a claim on our runs, if it `is_judged` at this scale and all planned runs are done."""
-    by_point, missing = _by_point(claim, comparisons, names)
-    unplanned = sum(not value.planned for value in by_point)
+    unique, missing = _by_point(claim, comparisons, names)
+    unplanned = sum(not value.planned for value in unique)
     gap = f"lacks runs of {missing}" if missing else ""
-    gap += f" ({unplanned} of {len(by_point)} settings are not planned)" if unplanned else ""
+    gap += f" ({unplanned} of {len(unique)} settings are not planned)" if unplanned else ""
     paired = [] if gap else [point_values.on_common_seeds(values) for _, values in comparisons]
     common_seeds = min((rows.shape[1] for rows, _ in paired), default=0)
     if not gap and common_seeds < (1 if claim.is_over_settings else MIN_SEEDS):
@@ -335,8 +335,8 @@ def _evidence(
     contrast: BoundedContrast | None = None,
     part: PointComparison | None = None,
 ) -> Evidence:
-    """The evidence on a comparison. `part` is what can be judged of it; by default all of it if each
-    value is complete, else nothing."""
+    """The evidence on a comparison. `part` is what can be judged of it; by default all of it if
+    every value is complete, else nothing."""
     numbers = [_numbers(claim, value) for value in values]
     complete = [value.value for value in values if value.is_complete]
     part = comparison if part is None and len(complete) == len(values) else part
@@ -402,18 +402,16 @@ def _notes(claim: Claim, comparison: PointComparison, values: Sequence[Value], n
 def _by_point(claim: Claim, comparisons: ComparisonValues, names: Names) -> tuple[list[Value], str]:
     """The value of each point once, that of fewest runs where comparisons disagree, and the names
     of the first points without a complete value."""
-    by_point: dict[tuple[str, ...], Value] = {}
+    by_key: dict[tuple[str, ...], Value] = {}
     missing: dict[tuple[str, ...], str] = {}
     for comparison, values in comparisons:
         for point, value in zip(comparison.points, values, strict=True):
-            by_point[point.key] = min(
-                by_point.get(point.key, value), value, key=lambda shared: shared.n
-            )
+            by_key[point.key] = min(by_key.get(point.key, value), value, key=lambda it: it.n)
             if not value.is_complete:
                 parts = [claim.name_of(point, names), comparison_name(comparison, names)]
                 missing[point.key] = ", ".join(filter(None, parts))
     named, more = " / ".join(list(missing.values())[:MAX_NAMED]), len(missing) - MAX_NAMED
-    return list(by_point.values()), f"{named} and {more} more" if more > 0 else named
+    return list(by_key.values()), f"{named} and {more} more" if more > 0 else named
 
 
 def comparison_name(comparison: PointComparison, names: Names) -> str:
@@ -440,7 +438,7 @@ def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:
             mark = DOUBLE_DAGGER * bool(claim.doubtful)
             texts = [claim.paper + mark, claim.paper_evidence]
             entries.append(Entry(": ".join(filter(None, texts))))
-        layout.lines.append(([claim.says, claim.where], entries))
+        layout.rows.append(([claim.says, claim.where], entries))
     verdicts = {claim.measured for claim in claims}
     papers = {claim.paper for claim in claims if has_paper}
     evidence = "\n".join(claim.measured_evidence for claim in claims)

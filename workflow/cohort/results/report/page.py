@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -230,7 +231,7 @@ def page_items(spec: Spec, runs: StudyRuns, folder: Path) -> dict[str, Any]:
     tables = [_item(item, spec, runs, folder) for item in spec["tables"]]
     for view, item in zip(tables, spec["tables"], strict=True):
         table = page_table(item)
-        view["table"] = table if table["lines"] else None
+        view["table"] = table if table["rows"] else None
     waiting = [it for it in (*figures, *tables) if not (it["image"] or it["table"])]
     figures = [it for it in figures if it["image"]]
     tables = [it for it in tables if it["table"]]
@@ -304,16 +305,16 @@ def page_table(item: Spec) -> dict[str, Any]:
     """Read an item's table from the JSON file that `tabulate` writes; lay its rows that have runs
     out for the page."""
     layout = lay_out_table(item, Comparison.read(with_suffix(item["files"], ".json")))
-    rows = [line for line in layout.lines if any(entry.has_runs for entry in line[1])]
-    if left_out := len(layout.lines) - len(rows):
+    rows = [row for row in layout.rows if any(map(attrgetter("has_runs"), row[1]))]
+    if left_out := len(layout.rows) - len(rows):
         layout.notes.insert(0, f"{counted(left_out, 'row')} without runs left out.")
-    layout = replace(layout, lines=rows).condensed()
+    layout = replace(layout, rows=rows).condensed()
     return {
         "head": SEPARATOR.join(layout.heads),
         "columns": layout.columns,
-        "lines": [
+        "rows": [
             (SEPARATOR.join(words).replace(" = ", EQUALS), entries)
-            for words, entries in layout.lines
+            for words, entries in layout.rows
         ],
         "everywhere": layout.everywhere,
         "notes": layout.notes,
