@@ -89,10 +89,10 @@ def _phase_seconds(cell: Cell, info: DatasetInfo) -> float:
         step, sample = max(step, TORCH_STEP), sample * TORCH_SLOWDOWN
     amount, epochs = local_work(settings.J)
     per_epoch = math.ceil(size / settings.batch)
-    own = amount * (per_epoch if epochs else 1)
-    steps = settings.cohort * own
+    client_steps = amount * (per_epoch if epochs else 1)
+    steps = settings.cohort * client_steps
     if isinstance(cell.selector, Probing):
-        steps += _probed(cell) * min(cell.selector.batches, own)
+        steps += _probed(cell) * min(cell.selector.batches, client_steps)
     around = ROUND_SECONDS + settings.cohort * CLIENT_SECONDS
     per_round = steps * step + steps * size / per_epoch * sample + around
     return settings.rounds * per_round + _evaluated_samples(cell, info) * evaluation
@@ -134,8 +134,8 @@ def memory_mb(cell: Cell, info: DatasetInfo) -> float:
     inputs = largest * math.prod(shape) * INPUT_COPIES * (8 if kind == "text" else 4 * width)
     together = settings.cohort if cell.procedure.name == "fedtan" else 1  # a step of all clients
     samples = max(together * min(settings.batch, largest), evaluation_batch_size(shape) / 3)
-    held = sum(MODELS_HELD.get(part.name, 0) for part in (cell.server, cell.selector))
-    copies = CLIENT_COPIES * (settings.cohort + _probed(cell)) + held * settings.clients
+    models_held = sum(MODELS_HELD.get(part.name, 0) for part in (cell.server, cell.selector))
+    copies = CLIENT_COPIES * (settings.cohort + _probed(cell)) + models_held * settings.clients
     models = (copies + 4 * (networks - 1)) * rate.weights * 4 * width
     reserve = scaled_count(settings.reserve, settings.samples)
     selector = cell.selector.memory(reserve, info["classes"], settings.clients)

@@ -17,25 +17,25 @@ from cohort.results.comparison import Item, Leaderboard, Table
 from cohort.results.series import check_at, label_text
 
 Axes = Mapping[str, list[Any]]
-FullScale = tuple[Axes, Sequence[Values]]
+AxesAndCells = tuple[Axes, Sequence[Values]]
 """The axes of an experiment and its cells."""
 
 
 def check_names(
-    text: Mapping[str, Any], figures: Mapping[str, Values], tables: Mapping[str, Values]
+    content: Mapping[str, Any], figures: Mapping[str, Values], tables: Mapping[str, Values]
 ) -> None:
     """Reject figures and tables of a study whose names clash, or whose experiment does not exist,
     and a key figure that is none."""
     if CLAIMS_TABLE in {*figures, *tables}:
         raise UserError(f"'{CLAIMS_TABLE}' is the name of the table of claims; rename yours")
-    for twice in sorted(figures.keys() & tables.keys()):
-        raise UserError(f"'{twice}' names both a figure and a table; rename one of them")
-    experiments = text["experiments"]
+    if both := sorted(figures.keys() & tables.keys()):
+        raise UserError(f"'{both[0]}' names both a figure and a table; rename one of them")
+    experiments = content["experiments"]
     for name, spec in [*figures.items(), *tables.items()]:
         key = spec["experiment"]
         if key not in experiments:
             raise UserError(f"{name}.experiment is '{key}'{suggest(key, experiments)}")
-    key = text.get("key_figure", "")
+    key = content.get("key_figure", "")
     if key and key not in figures:
         raise UserError(f"key_figure is '{key}', which is not a figure{suggest(key, figures)}")
 
@@ -71,21 +71,21 @@ def checked_facets(
 
 
 def checked_titles(
-    texts: Sequence[Mapping[str, Any]], matrices: Collection[FullScale]
+    contents: Sequence[Mapping[str, Any]], matrices: Collection[AxesAndCells]
 ) -> dict[str, dict[str, str]]:
-    """Merge the titles of these texts, this study's last; UserError for a value no cell has."""
-    for label, values in texts[-1].get("titles", {}).items():
+    """Merge the titles of these studies, this one's last; UserError for a value no cell has."""
+    for label, values in contents[-1].get("titles", {}).items():
         existing = {label_text(value) for axes, _ in matrices for value in axes.get(label, [])}
         _check_known(values, sorted(existing), f"titles.{label} names '{{}}', which no cell has")
     titles: dict[str, dict[str, str]] = {}
-    for text in texts:
-        for label, values in text.get("titles", {}).items():
+    for content in contents:
+        for label, values in content.get("titles", {}).items():
             titles[label] = titles.get(label, {}) | values
     return titles
 
 
 def resolved_claims(
-    claims: Values, matrices: Mapping[str, FullScale], study: str
+    claims: Values, matrices: Mapping[str, AxesAndCells], study: str
 ) -> dict[str, Values]:
     """Check each claim, and add its comparisons."""
     matrix = Matrix(matrices if claims else {})

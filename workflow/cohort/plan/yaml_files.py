@@ -44,8 +44,8 @@ def read_yaml(path: str | Path) -> Any:
         raise UserError(f"{path}: is nested too deeply, or contains itself") from None
     except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark is not None else ""
-        raise UserError(f"{path}{line}: {getattr(error, 'problem', None) or error}") from None
+        position = f", line {mark.line + 1}" if mark is not None else ""
+        raise UserError(f"{path}{position}: {getattr(error, 'problem', None) or error}") from None
 
 
 def _count_values(value: Any, counts: dict[int, int]) -> int:
