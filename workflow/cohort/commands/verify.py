@@ -87,10 +87,10 @@ def verify_handin(options: argparse.Namespace) -> None:
         sys.exit(_run_in_its_project(code, options))
     plan = load_plan(options, studies=[file.parent.name for file in folders])
     runs = _accepted_runs(plan, [file.parent for file in folders])
-    drawn = random.sample(runs, min(int(count), len(runs)))
-    for run in drawn:
+    sample = random.sample(runs, min(int(count), len(runs)))
+    for run in sample:
         check_reproduced(plan, plan.cells[run.header["digest"]], run, options.until)
-    print(f"{source}: {len(drawn)} of {counted(len(runs), 'run')} trained again, as handed in")
+    print(f"{source}: {len(sample)} of {counted(len(runs), 'run')} trained again, as handed in")
 
 
 def _run_in_its_project(code: Path, options: argparse.Namespace) -> int:
@@ -117,8 +117,9 @@ def _accepted_runs(plan: Plan, folders: Sequence[Path]) -> list[Record]:
     the last bit. Raise UserError for one that is of no planned cell, of another version of the
     hand-in's files, or other than ours of the same digest."""
     names = {digest: f"{it}: run {digest}" for it in folders for digest in read_digests(it)}
-    for digest in names.keys() - plan.cells.keys():
-        raise UserError(f"{names[digest]} is of no study here: its settings or selector changed")
+    if strangers := sorted(names.keys() - plan.cells.keys()):
+        name = names[strangers[0]]
+        raise UserError(f"{name} is of no study here: its settings or selector changed")
     cells, runs = {digest: plan.cells[digest] for digest in names}, list[Record]()
     for ours in release_folders(all_studies()).values():
         restore(ours, str(ours), cells)
@@ -129,8 +130,8 @@ def _accepted_runs(plan: Plan, folders: Sequence[Path]) -> list[Record]:
             runs.append(handed_in)
         runs += [read(cells[digest].path) for digest in outcome.restored]
     for run in runs:
-        for file in user_files.changed_files(run.header["provenance"]):
-            raise UserError(f"{names[run.header['digest']]} was made by another {file}")
+        if changed := user_files.changed_files(run.header["provenance"]):
+            raise UserError(f"{names[run.header['digest']]} was made by another {changed[0]}")
     return runs
 
 

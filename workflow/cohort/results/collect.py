@@ -250,8 +250,7 @@ def run_metrics(history: History, clients: int) -> dict[str, float]:
 
 
 def client_seconds(history: History) -> list[tuple[int, float]]:
-    """Pairs of a round and its seconds of training divided by the clients chosen, answered or
-    not."""
+    """Pairs of round and seconds of training, divided by the clients chosen, answered or not."""
     training = history.cost.get("seconds_training", [])
     return [(round, value / max(1, len(history.cohorts[round - 1]))) for round, value in training]
 

@@ -122,8 +122,7 @@ class Sample:
         return float(special.stdtr(self.n - 1, -self.mean / self.sd * math.sqrt(self.n)))
 
     def _sign_test(self) -> float:
-        """The probability of so many or more values above 0 if half of all are; a tie is not
-        above."""
+        """The probability of so many values above 0, or more, if half are; a tie is not above."""
         return float(special.bdtrc(self.above - 1, self.n, 0.5))
 
 

@@ -170,8 +170,7 @@ def _open_table(file: Path, manifest: dict[str, Any]) -> parquet.ParquetFile:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read a release's manifest. Raise UserError unless checksum, format and file names are
-    valid."""
+    """Read a release's manifest. Raise UserError unless checksum, format and names are valid."""
     file = folder / MANIFEST
     if not file.is_file():
         raise UserError(f"{folder} is not a release: it has no {MANIFEST}")

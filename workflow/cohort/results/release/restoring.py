@@ -248,11 +248,8 @@ def _curves(record: Record, cell: Cell) -> Checks:
         yield name not in declared, name, "is not a metric of this run"
         yield from _values(name, _numbers(series), diverged=diverged)
     profiled = bool(getattr(cell.procedure, "profiled", 0))
-    yield (
-        bool(record.history.profile) != profiled,
-        "profiles",
-        "is missing" if profiled else "should not be there",
-    )
+    reason = "is missing" if profiled else "should not be there"
+    yield bool(record.history.profile) != profiled, "profiles", reason
 
 
 def _values(name: str, values: np.ndarray, *, diverged: bool = False) -> Checks:

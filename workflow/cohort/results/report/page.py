@@ -110,8 +110,7 @@ class StudyRuns:
 
     def coverage(self, *experiments: str) -> dict[str, Any]:
         """The runs of these experiments together, or of all, by status, the seconds that they took,
-        those estimated for the rest, and sentences on the releases that some were restored from.
-        """
+        those estimated for the rest, and sentences on releases that some were restored from."""
         names = experiments or tuple(self.experiments)
         cells = {cell["digest"]: cell for name in names for cell in self.experiments[name]}
         runs = series.status_counts(cell["status"] for cell in cells.values())

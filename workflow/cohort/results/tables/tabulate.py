@@ -125,8 +125,7 @@ class Layout:
         return f"Everywhere: {', '.join(self.constants)}." if self.constants else ""
 
     def condensed(self) -> Layout:
-        """Without rows and columns that have no number, and with what all rows share as
-        constants."""
+        """Without rows and columns that have no number; what all rows share becomes constants."""
         rows = [row for row in self.rows if not _are_empty(row[1])]
         words, entries = zip(*rows, strict=True) if rows else ((), ())
         has_number = [not _are_empty(column) for column in zip(*entries, strict=True)]

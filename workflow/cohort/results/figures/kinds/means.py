@@ -416,11 +416,7 @@ class Bars(ValuePerRun):
             ends = [left, left + GROUP / len(hues)]
             height = self.scaled(match.values[0].value)
             outline = patheffects.withStroke(linewidth=2.4, foreground="white")
-            props: dict[str, Any] = {
-                "color": PAPER_TICK,
-                "linewidth": 1.2,
-                "path_effects": [outline],
-            }
+            props: Any = {"color": PAPER_TICK, "linewidth": 1.2, "path_effects": [outline]}
             axes.plot(ends, [height, height], label=theme.paper_name(match), **props)
 
     def x_title(self, style: Style) -> str:
