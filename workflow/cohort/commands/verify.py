@@ -144,10 +144,8 @@ def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) 
 
 def check_same(what: str, before: Record, after: Record, until: int | None = None) -> None:
     """Print how two runs of a cell differ, and raise UserError with `what` unless that is allowed.
-
     On the same kind of device, by the same trainer and with the same versions, all bits must be the
-    same; else the last accuracies and losses must lie within their tolerance.
-    """
+    same; else the last accuracies and losses must lie within their tolerance."""
     made, again = before.header, after.header
     reasons = list(differing_conditions(made["provenance"], again["provenance"]))
     for reason in reasons:

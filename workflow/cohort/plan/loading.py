@@ -250,9 +250,7 @@ def all_studies() -> list[str]:
 
 def drawn_names(study: str) -> list[str]:
     """The names of a study's figures, tables and table of claims, without expanding it.
-
-    Empty where its file cannot be read: expanding it says why.
-    """
+    Empty where its file cannot be read: expanding it says why."""
 
     def read(name: str) -> Any:
         return read_yaml(study_file(name))
@@ -275,9 +273,7 @@ def require_study(name: str) -> str:
 
 def _read_entries(name: str, validator: Validator) -> dict[str, Any]:
     """Read the entries of config/{name}.yaml, then those of the user's file of that name, if any.
-
-    Raise a UserError where one of the user's has the name of a built-in one.
-    """
+    Raise a UserError where one of the user's has the name of a built-in one."""
     file = shipped(CONFIG / f"{name}.yaml")
     user_file = user_files.folder() / file.name
     entries, added = validator.read(file, name), {}

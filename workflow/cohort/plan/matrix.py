@@ -170,9 +170,7 @@ def identity_of(cell: Values) -> Identity:
 
 def with_seeds(cells: list[Values], count: int) -> list[Values]:
     """The cells with `count` seeds each: the first ones that they have, then the next numbers.
-
-    Cells that differ in nothing but their seed stay together.
-    """
+    Cells that differ in nothing but their seed stay together."""
     groups: dict[Identity, list[Values]] = {}
     for cell in cells:
         groups.setdefault(_without_seed(cell), []).append(cell)

@@ -77,9 +77,7 @@ def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
 
 def _settings_schema(words: Mapping[str, list[str]]) -> Schema:
     """The schema of a cell's settings, and of its strategy's parameters (`selector.buffer`).
-
-    Parameters may have any value here: they are checked later, when the component is known.
-    """
+    Parameters may have any value here: they are checked later, when the component is known."""
     settings: Schema = schema_of(Settings)["properties"]
     for key in settings.keys() & words.keys():
         settings[key] = settings[key] | {"enum": words[key]}
