@@ -37,14 +37,14 @@ def released_values(study: str, findings: Iterable[Values]) -> dict[str, str]:
     return {reference: _value_at(reference, parts[name]) for reference, name in names.items()}
 
 
-def problems(finding: Values, shown: Mapping[str, str]) -> Iterator[str]:
-    """Yield what a finding says and its released runs, which show these values, do not."""
+def problems(finding: Values, results: Mapping[str, str]) -> Iterator[str]:
+    """Yield what a finding says and the results of its released runs do not."""
     numbers: list[float] = []
     for reference, value in finding["rests_on"].items():
-        stated, actual = _numbers(str(value)), _numbers(shown[reference])
+        stated, actual = _numbers(str(value)), _numbers(results[reference])
         numbers += [*stated, *_numbers(reference)]
-        if actual[: len(stated)] != stated or (not stated and shown[reference] != value):
-            yield f"{reference} is {shown[reference]}, not {value}"
+        if actual[: len(stated)] != stated or (not stated and results[reference] != value):
+            yield f"{reference} is {results[reference]}, not {value}"
     for numeral in re.findall(NUMERAL, finding["text"]):
         half = 0.5 / 10 ** len(numeral.partition(".")[2])  # of the last digit
         (number,) = _numbers(numeral)
@@ -59,10 +59,10 @@ def _numbers(text: str) -> list[float]:
 def _value_at(reference: str, parts: Iterable[Part]) -> str:
     """The value, as shown, that a reference names; it must be in one part only."""
     _, *values, quantity = reference.split(", ")
-    shown = [part for names, part in parts if names >= set(values) and quantity in part]
-    if len(shown) != 1:
-        raise ValueError(f"{reference} names {len(shown)} values: {shown[:5]}")
-    return shown[0][quantity]
+    matches = [part for names, part in parts if names >= set(values) and quantity in part]
+    if len(matches) != 1:
+        raise ValueError(f"{reference} names {len(matches)} values: {matches[:5]}")
+    return matches[0][quantity]
 
 
 def rank_text(standing: Standing) -> str:
@@ -116,14 +116,14 @@ def _claim_parts(claim: JudgedClaim) -> Iterator[Part]:
 
 def main(studies: Iterable[str]) -> None:
     """Print what the released runs of these studies show, and exit with 1 if findings differ."""
-    wrong = []
+    mismatches = []
     for study in studies:
         findings = load({"studies": study}).study(study).findings
-        shown = released_values(study, findings)
-        for reference, value in shown.items():
+        results = released_values(study, findings)
+        for reference, value in results.items():
             print(f"{study}: {reference}: {value}")
-        wrong += [problem for finding in findings for problem in problems(finding, shown)]
-    sys.exit("\n".join(wrong) or 0)
+        mismatches += [problem for finding in findings for problem in problems(finding, results)]
+    sys.exit("\n".join(mismatches) or 0)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from cohort.core.files import write_text
-from cohort.results.collect import EMPTY, Result
+from cohort.results.collect import PLACEHOLDER_ROW, CellResult
 from cohort.results.names import METRICS
 from cohort.settings import is_evaluated, resolve_last
 from cohort.training.cell import Cell
@@ -33,7 +33,7 @@ def page(study: str) -> str:
     words = set(json.dumps(specs, default=vars).replace('"', " ").split())
     metrics = sorted(set(METRICS) & words)
 
-    def result_of(digest: str) -> Result:
+    def result_of(digest: str) -> CellResult:
         cell = plan.cells[digest]
         return invented_result(cell, plan.dataset_info(cell)["classes"], metrics)
 
@@ -42,11 +42,11 @@ def page(study: str) -> str:
         return "\n\n".join(markdown_tables(plan, study).values()) + "\n"
 
 
-def invented_result(cell: Cell, classes: int, metrics: list[str]) -> Result:
+def invented_result(cell: Cell, classes: int, metrics: list[str]) -> CellResult:
     """The result of a cell, drawn by its digest: some runs diverge halfway, some are missing."""
     settings, rng = cell.settings, _rng(cell.digest)
     if rng.integers(MISSING) == 0:
-        return Result("missing", EMPTY)
+        return CellResult("missing", PLACEHOLDER_ROW)
     diverged = rng.integers(DIVERGED) == 0
     last = max(1, settings.rounds // 2) if diverged else settings.rounds
     plan = resolve_last(settings.evaluate_every, settings.rounds)
@@ -55,7 +55,7 @@ def invented_result(cell: Cell, classes: int, metrics: list[str]) -> Result:
     rows[0]["value"] = 1.0
     for metric in metrics:
         rows += _invented_rows(metric, rounds, cell)
-    return Result("diverged" if diverged else "done", pd.DataFrame(rows))
+    return CellResult("diverged" if diverged else "done", pd.DataFrame(rows))
 
 
 def _invented_rows(metric: str, rounds: list[int], cell: Cell) -> list[dict[str, Any]]:

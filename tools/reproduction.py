@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from benchmarks.tables import NOTHING, put_section, table
 from cohort.core.paths import CLAIMS_TABLE, RELEASED
-from cohort.pipeline.stages import look_of
+from cohort.pipeline.stages import style_of
 from cohort.plan.yaml_files import read_yaml
 from cohort.records.record import Record
 from cohort.results.claims.judged import HELD, NOT_HELD, JudgedClaim
@@ -40,7 +40,7 @@ TABLES = {  # with the printed numbers that have enough seeds
     "ucb": ("results", "results"),
 }
 VERDICTS = ("agrees", "differs", "cannot tell")
-SHOWN = 5  # findings of the showdown in README.md
+MAX_FINDINGS = 5  # findings of the showdown in README.md
 WAITING = f"| {NOT_ENOUGH} ("
 """What begins the cell of a claim with too few runs."""
 PAPER = "| paper "
@@ -91,7 +91,8 @@ def listed(study: str) -> str:
 
 def _first_sentences(study: str) -> str:
     """The first sentence of each of a study's first findings, as a Markdown list."""
-    return "\n".join(re.split(r"(?<=\.) ", line)[0] for line in listed(study).splitlines()[:SHOWN])
+    findings = listed(study).splitlines()[:MAX_FINDINGS]
+    return "\n".join(re.split(r"(?<=\.) ", finding)[0] for finding in findings)
 
 
 def section(study: str) -> str:
@@ -113,13 +114,13 @@ def _judged(study: str) -> list[JudgedClaim]:
 def rows_with_runs(table: str) -> str:
     """Drop the rows of a Markdown table that wait for runs; empty if no other is in it."""
     lines = table.splitlines()
-    shown = [line for line in lines if not _is_waiting(line)]
-    rows = [line for line in shown if line.startswith("| ")]
+    with_runs = [line for line in lines if not _is_waiting(line)]
+    rows = [line for line in with_runs if line.startswith("| ")]
     if len(rows) < 3:  # the header and the line below it
         return ""
-    left_out = len(lines) - len(shown)
+    left_out = len(lines) - len(with_runs)
     note = [f"Rows that wait for runs are left out ({left_out})."] if left_out else []
-    return "\n".join([*shown, *(["", *note] if note else [])])
+    return "\n".join([*with_runs, *(["", *note] if note else [])])
 
 
 def _is_waiting(row: str) -> bool:
@@ -144,7 +145,7 @@ def _printed(study: str) -> list[Printed]:
     the nearest first."""
     name, title = TABLES[study]
     with released(study) as plan:
-        names = Names.of(look_of(plan, study, plan.study(study).tables[name]["experiment"]))
+        names = Names.of(style_of(plan, study, plan.study(study).tables[name]["experiment"]))
         methods = tuple(plan.study(study).methods)
         results = [
             result
@@ -154,8 +155,8 @@ def _printed(study: str) -> list[Printed]:
     printed = []
     for result in sorted(results, key=lambda result: abs(result.difference)):
         labels = ["strategy", *(label for label in result.labels if label != "strategy")]
-        shown = [label for label in labels if len({it.labels[label] for it in results}) > 1]
-        words = [names.phrase(label, result.labels[label]) for label in shown]
+        varying = [label for label in labels if len({it.labels[label] for it in results}) > 1]
+        words = [names.phrase(label, result.labels[label]) for label in varying]
         if len({it.at for it in results}) > 1:
             words.append(f"round{'s' if '-' in result.at else ''} {result.at}")
         is_own = result.labels["strategy"].startswith(methods)
@@ -197,16 +198,16 @@ def _summary(
         row = [f"[{name}](docs/reproduction/{study}.md)", *_counts(numbers), *ends]
         rows.append([*row, *[NOTHING] * (7 - len(row))])
     titles = ["paper", "compared", *VERDICTS, "smallest gap", "largest gap"]
-    every = [claim for judged_ones in claims.values() for claim in judged_ones]
-    measured = Counter(claim.measured for claim in every)
-    against = sum(claim.paper == NOT_HELD for claim in every)
-    undecided = len(every) - measured[HELD] - measured[NOT_HELD] - measured[NOT_ENOUGH]
+    all_claims = [claim for judged_ones in claims.values() for claim in judged_ones]
+    measured = Counter(claim.measured for claim in all_claims)
+    against = sum(claim.paper == NOT_HELD for claim in all_claims)
+    undecided = len(all_claims) - measured[HELD] - measured[NOT_HELD] - measured[NOT_ENOUGH]
     return (
         f"{_share(printed)}\n\n{table(titles, rows)}\n\n"
         "Compared are the printed numbers for which we have at least "
         f"{ENOUGH_SEEDS} seeds; the others have not been run. [Whether they agree](docs/claims.md) is "
         "decided by intervals over seeds. Smallest and largest gap: our number minus the paper's, "
-        f"in points. Of the papers' {len(every)} claims, our runs confirm {measured[HELD]}, refute "
+        f"in points. Of the papers' {len(all_claims)} claims, our runs confirm {measured[HELD]}, refute "
         f"{measured[NOT_HELD]} and leave {undecided} undecided; the others have not been run. {against} "
         "of them are [contradicted by their own paper's numbers](docs/contradictions.md)."
     )
@@ -214,8 +215,8 @@ def _summary(
 
 def _share(printed: Mapping[str, Sequence[Printed]]) -> str:
     """A sentence: how many of all compared numbers have each verdict."""
-    every = [number for numbers in printed.values() for number in numbers]
-    total, agree, differ, open_ = _counts(every)
+    all_numbers = [number for numbers in printed.values() for number in numbers]
+    total, agree, differ, open_ = _counts(all_numbers)
     return (
         f"Only a part has been run so far: of {total} printed numbers that can be compared, "
         f"{agree} agree with ours, {differ} differ, and for {open_} the runs spread too "

@@ -50,8 +50,8 @@ def means_by_setting(plan: Plan, name: str, standings: Standings) -> str:
     metrics = metrics.replace({"partition": study.titles.get("partition", {})})
     runs = statistics.runs_by_setting(metrics, spec["metric"], spec["at"], [STRATEGY])
     means = 100 * runs.pivot_table("value", STRATEGY, "setting")
-    shown = means.loc[[it.strategy for it in standings.entries]].map("{:.2f}".format)
-    lines = [[plan.strategies[name]["title"], *row] for name, *row in shown.itertuples()]
+    formatted = means.loc[[it.strategy for it in standings.entries]].map("{:.2f}".format)
+    lines = [[plan.strategies[name]["title"], *row] for name, *row in formatted.itertuples()]
     return table(["selector", *means.columns], lines)
 
 
@@ -87,8 +87,8 @@ def update(text: str) -> str:
     for number, finding in enumerate(study.findings, start=1):
         names = dict.fromkeys(reference.split(", ")[0] for reference in finding["rests_on"])
         verbs = {name: "make figure" if name in study.tables else "cohort check" for name in names}
-        shown = ", ".join(f"`{verb} {STUDY}.{name}`" for name, verb in verbs.items())
-        findings.append(f"{number}. {finding['text']} ({shown})")
+        commands = ", ".join(f"`{verb} {STUDY}.{name}`" for name, verb in verbs.items())
+        findings.append(f"{number}. {finding['text']} ({commands})")
     text = put_section(text, "findings", "\n".join(findings), COMMAND)
     return put_section(text, "leaderboards", "\n\n".join(parts), COMMAND)
 

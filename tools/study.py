@@ -11,7 +11,7 @@ from cohort.core.sealed_json import write_sealed
 from cohort.pipeline.stages import claims_spec, experiment_plan, spec_of
 from cohort.plan import Plan, load
 from cohort.results.claims.judged import JudgedClaim, judged_claims, write_judged
-from cohort.results.collect import EMPTY, Result, collect, result_of_record
+from cohort.results.collect import PLACEHOLDER_ROW, CellResult, collect, result_of_record
 from cohort.results.comparison import Comparison
 from cohort.results.release.folder import read_release
 from cohort.results.tables.tabulate import compare_table, tabulate
@@ -28,7 +28,7 @@ def work_folder() -> Iterator[None]:
         yield
 
 
-def collect_results(plan: Plan, study: str, result_of: Callable[[str], Result]) -> None:
+def collect_results(plan: Plan, study: str, result_of: Callable[[str], CellResult]) -> None:
     """Write the metrics of a study's experiments from each cell's result by its digest."""
     for experiment in plan.study(study).experiments:
         file, content = experiment_plan(plan, study, experiment)
@@ -51,9 +51,10 @@ def released(study: str) -> Iterator[Plan]:
         for record in (read_release(folder) if folder.exists() else [])
     }
 
-    def result_of(digest: str) -> Result:
-        known = digest in records
-        return result_of_record(records[digest]) if known else Result("missing", EMPTY.iloc[:0])
+    def result_of(digest: str) -> CellResult:
+        if digest in records:
+            return result_of_record(records[digest])
+        return CellResult("missing", PLACEHOLDER_ROW.iloc[:0])
 
     with work_folder():
         plan = load({"studies": study})

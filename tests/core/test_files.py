@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cohort.core.errors import FileAccessError, UserError, explain_errors, refusal
+from cohort.core.errors import FileAccessError, UserError, explain_errors, os_error_sentence
 from cohort.core.files import atomic_write, clamp_times, is_locked, lock, try_lock, write_text
 from cohort.core.hdf5 import new_hdf5
 from tests.conftest import ROOT
@@ -96,9 +96,9 @@ def test_files_dated_in_the_future_get_the_current_time(tmp_path: Path):
     "code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM]
 )
 def test_every_refusal_names_the_file_and_a_fix(code: int):
-    said = refusal(OSError(code, "words of the system", "a/b"), "c")
+    said = os_error_sentence(OSError(code, "words of the system", "a/b"), "c")
     assert said is not None and said.startswith("a/b: ") and "; " in said and "start again" in said
-    assert str(refusal(OSError(code, "words of the system"), "c")).startswith("c: ")
+    assert str(os_error_sentence(OSError(code, "words of the system"), "c")).startswith("c: ")
 
 
 @pytest.mark.parametrize(

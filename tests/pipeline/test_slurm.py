@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from cohort.pipeline import slurm
-from cohort.pipeline.slurm import HeldJob, Watch, held_jobs
+from cohort.pipeline.slurm import ExecutorPatch, HeldJob, held_jobs
 
 
 class Executor:
@@ -47,10 +47,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def watched(executor: Executor, missing: set[str]) -> Watch:
+def watched(executor: Executor, missing: set[str]) -> ExecutorPatch:
     dag = SimpleNamespace(reason=lambda job: SimpleNamespace(missing_output=missing))
     scheduler, settings = SimpleNamespace(_executor=executor), SimpleNamespace()
-    watch = Watch(SimpleNamespace(scheduler=scheduler, dag=dag, executor_settings=settings))
+    watch = ExecutorPatch(SimpleNamespace(scheduler=scheduler, dag=dag, executor_settings=settings))
     assert settings.status_attempts == 1
     return watch
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.pipeline.stages import look_of, page_spec, record_files, spec_of
+from cohort.pipeline.stages import page_spec, record_files, spec_of, style_of
 from cohort.plan import Plan
 
 PlanOf = Callable[..., Plan]
@@ -78,7 +78,7 @@ def test_titles_reach_figures_tables_and_the_page(mixed: Callable[..., Plan]):
     titles = {"partition": {"classes-2": "Two classes"}, "strategy": {"fedavg": "Chance"}}
     plan = mixed(figures={"fig1": FIGURE}, titles=titles)
     both = titles["strategy"] | {"fedentopt": plan.strategies["fedentopt"]["title"]}
-    for shown in (spec_of(plan, "study", "fig1")["look"], page_spec(plan, "study")):
+    for shown in (spec_of(plan, "study", "fig1")["style"], page_spec(plan, "study")):
         assert shown["titles"] == titles | {"strategy": both}
 
 
@@ -87,8 +87,8 @@ def test_a_centralized_runs_rounds_are_epochs(plan_of: PlanOf):
         "settings": {"procedure": "centralized", "clients": 1, "cohort": 1},
         "axes": {"strategy": ["centralized"], "J": ["J1e"]},
     }
-    assert look_of(plan_of(central), "study", "main")["round"] == "Epoch"
-    assert look_of(plan_of({}), "study", "main")["round"] == "Round"
+    assert style_of(plan_of(central), "study", "main")["round"] == "Epoch"
+    assert style_of(plan_of({}), "study", "main")["round"] == "Round"
 
 
 def test_a_cell_that_two_experiments_have_is_made_cheaper_as_the_first_says(

@@ -14,7 +14,7 @@ from cohort.core.sealed_json import write_sealed
 from cohort.records.history import History
 from cohort.records.record import Record, write
 from cohort.results import collect as collecting
-from cohort.results.collect import EMPTY, Result, round_metrics, run_metrics
+from cohort.results.collect import PLACEHOLDER_ROW, CellResult, round_metrics, run_metrics
 from cohort.results.series import (
     count_runs,
     label_columns,
@@ -78,7 +78,7 @@ def test_label_counts_are_rows_of_client_and_label(tmp_path: Path) -> None:
 def test_numbers_and_names_may_be_mixed_on_an_axis(tmp_path: Path) -> None:
     values = (5, "10, last 10", None)
     cells = [{"digest": f"k{value}", "labels": {"evaluate": value}} for value in values]
-    file = collected(tmp_path, cells, result_of=lambda path: Result("missing", EMPTY))
+    file = collected(tmp_path, cells, result_of=lambda path: CellResult("missing", PLACEHOLDER_ROW))
     assert read_metric(file, "size")["evaluate"].tolist() == ["10, last 10", "5", "–"]
 
 
@@ -103,7 +103,7 @@ def test_what_records_say_about_themselves_is_written_beside_the_metrics(tmp_pat
     made.history.cohorts.append(np.array([1]))
     write(tmp_path / "r.h5", made)
     absent = {"path": "nowhere.h5", "digest": "k000000000000", "labels": {"seed": 1}}
-    results = {"nowhere.h5": Result("missing", EMPTY)}
+    results = {"nowhere.h5": CellResult("missing", PLACEHOLDER_ROW)}
     results[str(tmp_path / "r.h5")] = collecting.read_result(tmp_path / "r.h5")
     collected(tmp_path, [{"labels": {"seed": 0}}, absent], result_of=results.__getitem__)
     there, missing = json.loads((tmp_path / "m.json").read_text())["cells"]

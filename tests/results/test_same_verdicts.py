@@ -11,7 +11,7 @@ import pytest
 from cohort.results.claims.judged import write_judged
 from cohort.results.comparison import Comparison
 from cohort.results.names import Names
-from cohort.results.report.page import page_claims, shown_table
+from cohort.results.report.page import page_claims, page_table
 from cohort.results.series import write_metrics
 from cohort.results.tables.tabulate import tabulate
 from tests.results.claims.samples import FRAME, claim, final, frame, matrix
@@ -47,7 +47,7 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     write_metrics("main.parquet", frame(cells), {})
     Path("paper.csv").write_text(PAPER)
     return {
-        "look": {"orders": {"strategy": list(ACCURACIES)}},
+        "style": {"orders": {"strategy": list(ACCURACIES)}},
         "experiment": "main",
         "metric": "test_accuracy",
         "rows": ["partition"],
@@ -68,8 +68,8 @@ def columns(file: str, separator: str) -> list[str]:
 def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
     tabulate(spec, "main.parquet", ["tab1.json", "tab1.csv", "tab1.md", "tab1.tex"])
     comparison = Comparison.read("tab1.json")
-    page = shown_table(spec)
-    ((_, entries),) = page["lines"]
+    page = page_table(spec)
+    ((_, entries),) = page["rows"]
     printed = list(result_lines(comparison, NAMES, against=False))
     rows = [Path("tab1.csv").read_text().splitlines()]
     rows += [columns("tab1.md", " | "), columns("tab1.tex", " & ")]

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from cohort.results.figures.draw import make_figure
 from cohort.results.series import write_metrics
-from tests.results.figures.samples import LOOK, Fate, Runs, frame_of, sample
+from tests.results.figures.samples import STYLE, Fate, Runs, frame_of, sample
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def drawn(tmp_path: Path) -> Callable[..., Figure]:
     """Return a function that draws runs, each given by its labels and its values by round, client
     or label; the rest is the spec's. Strategies are in the order of their runs."""
 
-    def draw(runs: Runs, *, by: str = "round", look: Any = None, **spec: Any) -> Figure:
+    def draw(runs: Runs, *, by: str = "round", style: Any = None, **spec: Any) -> Figure:
         metric, rows, strategies = spec.setdefault("metric", "test_accuracy"), [], []
         for number, (labels, values) in enumerate(runs):
             head = {"digest": f"k{number}", "strategy": "s0", "seed": 0, "metric": metric} | labels
@@ -41,7 +41,7 @@ def drawn(tmp_path: Path) -> Callable[..., Figure]:
             rows += [] if values else [head | {"metric": None}]
         write_metrics(tmp_path / "runs.parquet", frame_of(rows), {})
         usual = {"orders": {"strategy": strategies, "seed": [0, 1]}, "strategies": strategies}
-        spec = {"kind": "curves", "look": usual | (look or {})} | spec
+        spec = {"kind": "curves", "style": usual | (style or {})} | spec
         return make_figure(spec, tmp_path / "runs.parquet")
 
     return draw
@@ -51,7 +51,7 @@ def drawn(tmp_path: Path) -> Callable[..., Figure]:
 def spec() -> dict[str, Any]:
     """Learning curves of every strategy, a panel for each partition and J."""
     return {
-        "kind": "curves", "study": "demo", "experiment": "main", "title": "Costs $5 & <more>", "caption": "", "look": LOOK,
+        "kind": "curves", "study": "demo", "experiment": "main", "title": "Costs $5 & <more>", "caption": "", "style": STYLE,
         "metric": "test_accuracy", "columns": "partition", "rows": "J",
     }  # fmt: skip
 

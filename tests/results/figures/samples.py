@@ -16,7 +16,7 @@ STRATEGIES = ("fedavg", "loss", "fedentopt")
 NAMES = ["FedAvg (random)", "Highest loss", "FedEntOpt"]
 ROUNDS, CLIENTS = 12, 5
 ORDERS = {"partition": [*PARTITIONS], "J": [*WORK], "strategy": [*STRATEGIES], "seed": [*SEEDS]}
-LOOK = {
+STYLE = {
     "orders": ORDERS,
     "strategies": [*STRATEGIES],
     "titles": {"strategy": dict(zip(STRATEGIES, NAMES, strict=True))},

@@ -123,7 +123,7 @@ def test_buckets(last: int, share: float | None, points: list[tuple[int, float]]
 
 def test_some_curves_are_dashed_and_the_axis_is_called_as_the_procedure_does(drawn: Draw) -> None:
     runs = [({"strategy": name}, {1: 0.1, 2: 0.2}) for name in ("a", "b")]
-    figure = drawn(runs, dashed=["b"], look={"round": "Epoch"})
+    figure = drawn(runs, dashed=["b"], style={"round": "Epoch"})
     assert [handle.is_dashed() for handle in figure.legends[0].legend_handles] == [False, True]
     assert figure.axes[0].get_xlabel() == "Epoch"
 
@@ -213,7 +213,7 @@ def test_a_figure_over_costs_averages_the_latest_and_names_the_cost(tmp_path: Pa
     smooth = rows.sort_values(["digest", "round"])["value"].tolist()
     assert smooth == pytest.approx([20, 40, 40, 60])
     write_metrics(tmp_path / "costs.parquet", costs().assign(classes=10), {})
-    look = {"orders": {"strategy": ["fedavg"]}, "strategies": ["fedavg"]}
-    spec = {"kind": "cost_curves", "metric": "test_accuracy", "look": look}
+    style = {"orders": {"strategy": ["fedavg"]}, "strategies": ["fedavg"]}
+    spec = {"kind": "cost_curves", "metric": "test_accuracy", "style": style}
     (axes,) = make_figure(spec, tmp_path / "costs.parquet").axes
     assert axes.get_xlabel() == "Simulated time (s)"

@@ -109,7 +109,7 @@ def test_the_same_numbers_give_the_same_bytes(
     font = matplotlib.font_manager.findfont(theme.FONT)
     assert Path(font).is_relative_to(matplotlib.get_data_path())
     titles = {"strategy": {"loss": r"no $\wrong$ formula"}}
-    spec |= {"look": spec["look"] | {"titles": titles}}
+    spec |= {"style": spec["style"] | {"titles": titles}}
     formats = (".png", ".pdf", ".json", "-narrow.png")
     here, there = ([tmp_path / f"{place}{ending}" for ending in formats] for place in "ab")
     draw(spec, metrics(), here)
@@ -130,7 +130,7 @@ def test_a_narrow_figure_stacks_its_panels(spec: Spec, metrics: Metrics, also: l
     spec |= {"also": also}
     wide, narrow = (make_figure(spec, metrics(), narrow=narrow) for narrow in (False, True))
     (width, _), left = narrow.get_size_inches(), {axes.get_position().x0 for axes in narrow.axes}
-    assert width <= theme.WIDEST < wide.get_figwidth()
+    assert width <= theme.MAX_WIDTH < wide.get_figwidth()
     assert len(narrow.axes) == len(wide.axes) and len(left) == 1
     titles = [sorted(axes.get_title() for axes in figure.axes) for figure in (wide, narrow)]
     assert titles[0] == titles[1]

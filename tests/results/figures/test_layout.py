@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from cohort.results.figures.draw import make_figure
-from cohort.results.figures.theme import OWN, Style, deviation_limits
+from cohort.results.figures.theme import METHOD_COLOR, Style, deviation_limits
 from tests.results.figures.samples import NAMES, Draw, Metrics, Spec
 
 
@@ -33,7 +33,7 @@ def test_panels_without_planned_cells_are_left_out(drawn: Draw) -> None:
     planned = [("iid", "J4"), ("dir-0.1", "J4"), ("iid", "J8")]
     runs = [({"partition": partition, "J": J}, {1: 0.5, 2: 0.6}) for partition, J in planned]
     orders = {"strategy": ["s0"], "partition": ["dir-0.1", "iid"], "J": ["J4", "J8"]}
-    figure = drawn(runs, columns="partition", rows="J", look={"orders": orders})
+    figure = drawn(runs, columns="partition", rows="J", style={"orders": orders})
     assert {axes.get_title(): sides(axes) for axes in figure.axes} == {
         "dir-0.1, J = 4 local steps": {"left", "bottom"},
         "iid, J = 4 local steps": {"bottom"},
@@ -131,5 +131,5 @@ def test_an_invented_name_that_is_a_strategys_looks_like_the_strategy() -> None:
     for series, strategy in (("FedNova", "fednova"), ("mine", "mine")):
         assert shown[series] == style.colors("strategy", names)[strategy]
         assert style.dash("series", series) == style.dash("strategy", strategy)
-    assert [name for name, color in shown.items() if color == OWN] == ["mine"]
+    assert [name for name, color in shown.items() if color == METHOD_COLOR] == ["mine"]
     assert len({(color, str(style.dash("series", name))) for name, color in shown.items()}) == 4

@@ -18,15 +18,15 @@ from cohort.core.errors import UserError
 from cohort.results.comparison import compare
 from cohort.results.figures import KINDS
 from cohort.results.figures.draw import make_figure
-from cohort.results.figures.kinds.others import AHEAD, BEHIND, LARGEST, UNDECIDED
+from cohort.results.figures.kinds.others import AHEAD, BEHIND, MAX_DIAMETER, UNDECIDED
 from cohort.results.figures.theme import COLORS
 from cohort.results.series import write_metrics
 from tests.results.figures.samples import (
-    LOOK,
     NAMES,
     PARTITIONS,
     SEEDS,
     STRATEGIES,
+    STYLE,
     WORK,
     Draw,
     Fate,
@@ -52,7 +52,7 @@ COUNTS = {
 
 
 def spec_of(**changes: Any) -> dict[str, Any]:
-    spec = {"kind": "interval", "study": "demo", "experiment": "main", "title": "T", "look": LOOK}
+    spec = {"kind": "interval", "study": "demo", "experiment": "main", "title": "T", "style": STYLE}
     return spec | {"metric": "test_accuracy", "at": "last"} | changes
 
 
@@ -203,17 +203,17 @@ def test_a_bubble_per_client_and_class_of_the_first_seed(drawn: Draw) -> None:
     cells = {(partition, "fedavg", seed): counts for (partition, seed), counts in COUNTS.items()}
     figure = dealt(drawn, cells)
     first, second = map(bubbles, figure.axes)
-    area = LARGEST**2 / 100
+    area = MAX_DIAMETER**2 / 100
     shares = {place: size / area for place, size in first.items()}
     assert shares == pytest.approx({(0, 0): 1, (1, 1): 2, (2, 2): 3, (3, 0): 4})
     assert set(second) == {(0, 0), (1, 2), (2, 0), (3, 1)}
-    assert [second[0, 0], second[1, 2]] == pytest.approx([LARGEST**2, LARGEST**2 / 4])
+    assert [second[0, 0], second[1, 2]] == pytest.approx([MAX_DIAMETER**2, MAX_DIAMETER**2 / 4])
     assert note(figure) == "n = 1 seed per panel; each panel shows its first seed"
     (legend,) = figure.legends
     samples = [text.get_text() for text in legend.get_texts()]
     assert samples == ["6 samples", "20 samples", "100 samples"]
     sizes = [handle.get_sizes()[0] for handle in legend.legend_handles]
-    assert sizes == pytest.approx([LARGEST**2 * share for share in (0.06, 0.2, 1)])
+    assert sizes == pytest.approx([MAX_DIAMETER**2 * share for share in (0.06, 0.2, 1)])
     figure = dealt(drawn, cells | {("a", "fedavg", 9): "missing"})
     assert set(bubbles(figure.axes[0])) == {(0, 0), (0, 2), (1, 1), (3, 0), (3, 1)}
     assert note(figure) == "n = 2 of 3 runs (1 missing); each panel shows its first seed"

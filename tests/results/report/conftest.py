@@ -18,7 +18,7 @@ from cohort.results.report.page import write_page
 from cohort.results.series import write_metrics
 
 Spec = dict[str, Any]
-LOOK = {
+STYLE = {
     "orders": {"strategy": ["fedavg", "fedentopt"], "partition": ["dir-0.1", "iid"]},
     "titles": {"strategy": {"fedavg": "FedAvg", "fedentopt": "FedEntOpt"}},
 }
@@ -157,7 +157,7 @@ def item(folder: Path, name: str, experiment: str, endings: tuple[str, ...]) -> 
         "caption": f"Caption of {name}.",
         "experiment": experiment,
         "metrics": str(folder / f"{experiment}.parquet"),
-        "look": LOOK,
+        "style": STYLE,
         "command": f"snakemake demo_{name}",
         "files": [str(folder / "drawn" / f"{name}.{ending}") for ending in endings],
     }

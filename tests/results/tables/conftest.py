@@ -49,9 +49,9 @@ def metrics(frame: pd.DataFrame, tmp_path: Path) -> Path:
 def spec() -> Spec:
     """A table's spec with strategies as columns and partitions as rows."""
     orders = {"partition": ["iid", "dir-0.1", "roles-5"], "strategy": ["fedavg", "fedent_opt"]}
-    look = {"orders": orders, "titles": {"strategy": {"fedavg": "Fed|Avg & co"}}}
+    style = {"orders": orders, "titles": {"strategy": {"fedavg": "Fed|Avg & co"}}}
     return {
-        "study": "demo", "experiment": "main", "title": "100% & more", "caption": "As in Table I", "look": look,
+        "study": "demo", "experiment": "main", "title": "100% & more", "caption": "As in Table I", "style": style,
         "metric": "test_accuracy", "at": "last", "rows": ["partition"], "columns": "strategy",
     }  # fmt: skip
 

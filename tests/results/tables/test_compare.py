@@ -132,7 +132,7 @@ def test_differences_seed_by_seed(tmp_path: Path) -> None:
     write_metrics(file, frame.astype({"metric": "string", "round": "Int64", "client": "Int64"}), {})
     (tmp_path / "paper.csv").write_text(GAINS)
     orders = {"model": ["small", "large"], "strategy": ["without", "with"]}
-    spec: Spec = {"look": {"orders": orders, "titles": {}}, "metric": "test_accuracy", "at": "last"}
+    spec: Spec = {"style": {"orders": orders}, "metric": "test_accuracy", "at": "last"}
     spec |= {"rows": ["strategy"], "columns": "model", "minus": {"with": "without"}}
     assert written(spec, file, ".csv").splitlines() == [
         "strategy,model,metric,at,mean,sd,low,high,n,planned,finished,diverged,best",
@@ -157,7 +157,7 @@ def test_each_client_of_the_first_seed(tmp_path: Path) -> None:
             rows.append(known | {"metric": "selected", "client": client, "value": client + 3.0})
     frame = pd.DataFrame(rows).astype({"metric": "string", "round": "Int64", "client": "Int64"})
     write_metrics(tmp_path / "metrics.parquet", frame, {})
-    spec: Spec = {"look": {}, "metric": "batch_accuracy", "also": ["selected"], "rows": ["client"]}
+    spec: Spec = {"style": {}, "metric": "batch_accuracy", "also": ["selected"], "rows": ["client"]}
     lines = written(spec, tmp_path / "metrics.parquet").splitlines()
     assert [line for line in lines if line.startswith("| ") and "---" not in line] == [
         "| Client | Mean accuracy of a client's minibatches (%) | Rounds in the cohort |",
@@ -167,7 +167,7 @@ def test_each_client_of_the_first_seed(tmp_path: Path) -> None:
         "| 3 | 70.00 | 6 |",
     ]
     also = [f"train_loss {round}" for round in range(1, 30)]
-    spec = {"look": {}, "metric": "train_loss", "also": also, "rows": ["seed"]}
+    spec = {"style": {}, "metric": "train_loss", "also": also, "rows": ["seed"]}
     written(spec, tmp_path / "metrics.parquet", ".csv")
     numbers = pd.read_csv(tmp_path / "table.csv", dtype=str)
     order = ["last", *map(str, range(1, 30))] * 2

@@ -22,12 +22,12 @@ ACCURACY = {  # by strategy, setting and seed
     "ucb": {"iid": (0.91, 0.90), "dir-0.1": (0.65, 0.59)},
     "loss": {"iid": (0.80, 0.82), "dir-0.1": (0.40, 0.70)},
 }
-LOOK = {
+STYLE = {
     "orders": {"strategy": ["fedavg", "ucb", "loss"]},
     "titles": {"strategy": {"ucb": "Team Darts"}},
 }
 SPEC = {"kind": "leaderboard", "experiment": "main", "metric": "test_accuracy"}
-SPEC |= {"also": ["never_selected"], "look": LOOK}
+SPEC |= {"also": ["never_selected"], "style": STYLE}
 NO_RANKING = (  # chi-squared is 1.75 / 0.875, since two share a rank, and p is exp(-1)
     "No ranking: over these settings Friedman's test finds no difference between the strategies "
     "(p = 0.368)."
@@ -98,8 +98,8 @@ def test_strategies_are_ranked_by_their_mean_rank_over_settings(tmp_path: Path) 
     assert scores == pytest.approx([(0.905 + 0.62) / 2, (0.91 + 0.55) / 2, (0.81 + 0.55) / 2])
     assert pd.read_csv(tmp_path / "board.csv")["rank.value"].tolist() == [1, 2, 3]
 
-    layout = lay_out_leaderboard(comparison, Names.of(LOOK))
-    words, entries = layout.lines[0]
+    layout = lay_out_leaderboard(comparison, Names.of(STYLE))
+    words, entries = layout.rows[0]
     assert words == ["Team Darts"]
     assert layout.columns[0] == "Mean rank" and entries[0].value == "1.5"
     assert entries[0].labels == {"strategy": "ucb"}, "leads to its runs"
@@ -118,9 +118,9 @@ def test_where_friedmans_test_finds_a_difference_there_are_ranks(
              {"fedavg": (0.5, 0.6), "ucb": (0.55, 0.65), "loss": (0.1, 0.2)}.items()}  # fmt: skip
     monkeypatch.setitem(globals(), "ACCURACY", alike)
     comparison = board(tmp_path)
-    layout = lay_out_leaderboard(comparison, Names.of(LOOK))
+    layout = lay_out_leaderboard(comparison, Names.of(STYLE))
     assert layout.columns[:2] == ["Rank", "Mean rank"]
-    ranks = [line[1][0] for line in layout.lines]
+    ranks = [row[1][0] for row in layout.rows]
     assert [(entry.value, entry.interval) for entry in ranks] == [
         ("**1**", "[1, 1]"), ("**2**", "[2, 2]"), ("3", "[3, 3]"),
     ]  # fmt: skip
@@ -134,12 +134,12 @@ def test_settings_strategies_and_runs_can_be_left_out(tmp_path: Path) -> None:
     comparison = board(tmp_path, SPEC | {"without": {"strategy": "ucb"}})
     assert [entry.strategy for entry in standings(comparison)] == ["fedavg", "loss"]
     assert not any(entry.leads for entry in standings(comparison)), "two are too few for a test"
-    layout = lay_out_leaderboard(comparison, Names.of(LOOK))
+    layout = lay_out_leaderboard(comparison, Names.of(STYLE))
     assert layout.columns[0] == "Rank" and "Bold" not in " ".join(layout.notes)
     comparison = board(tmp_path, lacking="loss iid 1")
     assert comparison.standings
     assert (comparison.standings.left_out, comparison.standings.runs) == (2, 3)
-    assert "2 runs left out" in str(lay_out_leaderboard(comparison, Names.of(LOOK)).notes)
+    assert "2 runs left out" in str(lay_out_leaderboard(comparison, Names.of(STYLE)).notes)
 
 
 def test_what_nobody_is_better_at_ranks_nobody() -> None:

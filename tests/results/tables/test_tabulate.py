@@ -101,10 +101,10 @@ def test_bold_is_all_that_cannot_be_separated_from_the_best(
         c=[a[0] - 0.010, a[1] - 0.011, a[2] - 0.012, a[3] - 0.010, a[4] - 0.012],
         d=[0.99] * 4,
     )
-    strategies = spec["look"] | {"orders": {"partition": ["iid"], "strategy": list("abcd")}}
-    lines = written(spec | {"look": strategies}, file, ".csv").splitlines()
+    strategies = spec["style"] | {"orders": {"partition": ["iid"], "strategy": list("abcd")}}
+    lines = written(spec | {"style": strategies}, file, ".csv").splitlines()
     assert [line.split(",")[-1] for line in lines[1:]] == ["1", "1", "0", "0"]
-    rows = spec | {"look": strategies, "rows": ["strategy"], "columns": "partition"}
+    rows = spec | {"style": strategies, "rows": ["strategy"], "columns": "partition"}
     stars = [line.count("**") for line in written(rows, file, ".md").splitlines()[6:10]]
     assert stars == [2, 2, 0, 0]
 

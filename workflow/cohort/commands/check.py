@@ -41,13 +41,13 @@ def check_command(options: argparse.Namespace) -> None:
         spec["metrics"] = {key: collect_partial(plan, study, key, folder) for key in keys}
         claims = judged_claims(spec)
     data = {"study": study, "scale": plan.scale, "claims": list(map(asdict, claims))}
-    lines = (_details if name else _overview)(plan, study, claims, reproduces=spec["reproduces"])
+    lines = _overview(plan, claims, reproduces=spec["reproduces"])
+    if name:
+        lines = _details(plan, study, claims, reproduces=spec["reproduces"])
     shared.report(lines, lambda: data, as_json=options.json)
 
 
-def _overview(
-    plan: Plan, study: str, claims: Sequence[JudgedClaim], *, reproduces: bool
-) -> Iterator[str]:
+def _overview(plan: Plan, claims: Sequence[JudgedClaim], *, reproduces: bool) -> Iterator[str]:
     """Yield a table with a line per claim, and sentences on how many have each verdict."""
     titles, rows = ["claim", *(["paper"] if reproduces else []), "our runs", "finished"], []
     for claim in claims:

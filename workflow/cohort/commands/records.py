@@ -27,13 +27,13 @@ from cohort.training.cell import Cell
 from cohort.training.job.lease import is_held
 
 NAME = re.compile(rf"(?:clients\d+-)?seed(\d+)-({DIGEST})")
-SHOWN = 5  # runs that are named
+MAX_NAMED = 5  # runs by their digests
 CODE = (".py", ".yaml", ".csv")  # the user's files that are handed in: what defines runs
 
 
 def planned_files(plans: Iterable[Plan]) -> Callable[[Path], bool]:
-    """Make a function that says whether plans have the record or shards of a path, or would have
-    them with further seeds: `--seeds 5` trains more than studies name."""
+    """Return a predicate: is this path a record or shards file of these plans, with any seed?
+    `--seeds 5` trains more seeds than studies name."""
     planned: dict[Path, Cell | PlannedFile] = {}
     by_folder: defaultdict[Path, list[Cell | PlannedFile]] = defaultdict(list)
     for plan in plans:
@@ -76,8 +76,8 @@ def prune_command(options: argparse.Namespace) -> None:
     names = {"studies": all_studies(), "only": ""}
     scales = shared.load_plan(options).scales
     is_planned = planned_files(shared.load_plan(options, scale=scale, **names) for scale in scales)
-    every = (path for folder in (CELLS, SHARDS) for path in Path(folder).rglob("*.h5"))
-    files = {path for path in every if path.parent.suffix != ".state"}
+    all_paths = (path for folder in (CELLS, SHARDS) for path in Path(folder).rglob("*.h5"))
+    files = {path for path in all_paths if path.parent.suffix != ".state"}
     paths, total = [path for path in files if not is_planned(path)], 0.0
     for state in Path(CELLS).rglob("*.state"):  # of unplanned or finished cells
         record = state.with_suffix(".h5")
@@ -106,21 +106,21 @@ def export_arguments(parser: argparse.ArgumentParser) -> None:
 def export_command(options: argparse.Namespace) -> None:
     """Write a release for each study and print a line on it. `my` stands for a hand-in: the user's
     studies, of each the runs that were trained here, and a copy of the user's files."""
-    is_handin, own = options.studies == [user_files.PACKAGE], user_files.folder()
+    is_handin, user_folder = options.studies == [user_files.PACKAGE], user_files.folder()
     copied = options.to / user_files.PACKAGE
     if is_handin:
-        options.studies = sorted(file.stem for file in own.glob("studies/*.yaml"))
+        options.studies = sorted(file.stem for file in user_folder.glob("studies/*.yaml"))
         if options.to == Path(RELEASED) or copied.exists():
             raise UserError("a hand-in needs a folder of its own: cohort export my --to DIR")
         if not options.studies:
-            raise UserError(f"{own} has no study; cohort try writes one")
+            raise UserError(f"{user_folder} has no study; cohort try writes one")
     plan = shared.load_plan(options)
     exported = [_export(plan, study, options.to / study, is_handin) for study in plan.listed]
     if is_handin:
         if not any(exported):
             raise UserError(f"no run of {', '.join(plan.listed)} was trained here; cohort try does")
-        for file in sorted(own.rglob("*")):
-            path = file.relative_to(own)
+        for file in sorted(user_folder.rglob("*")):
+            path = file.relative_to(user_folder)
             if file.suffix in CODE and "tests" not in path.parts:
                 write_text(copied / path, file.read_text(encoding="utf-8"))
                 print(copied / path)
@@ -146,8 +146,8 @@ def _export(plan: Plan, study: str, folder: Path, is_handin: bool) -> int:
             runs[run.header["digest"]] = run
     if is_handin:
         changed = (user_files.changed_files(run.header["provenance"]) for run in runs.values())
-        for sentence in user_files.changed_sentences(changed):
-            raise UserError(sentence)
+        if sentences := user_files.changed_sentences(changed):
+            raise UserError(sentences[0])
     if not runs and not is_handin:
         raise UserError(f"{study} has no finished run at scale {plan.scale}; train it first")
     if not runs:
@@ -157,9 +157,9 @@ def _export(plan: Plan, study: str, folder: Path, is_handin: bool) -> int:
     size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
     before, total = {run.header["digest"] for run in released}, {*plan.digests(study), *runs}
     added, dropped = len(runs.keys() - before), len(before - runs.keys())
-    line = f"{folder}: {len(runs)} of {counted(len(total), 'run')}, {added} of them new"
+    summary = f"{folder}: {len(runs)} of {counted(len(total), 'run')}, {added} of them new"
     lost = f"; {dropped} dropped that {study} no longer has" if dropped else ""
-    print(f"{line}, {size:.2f} MB{lost}")
+    print(f"{summary}, {size:.2f} MB{lost}")
     return len(runs)
 
 
@@ -177,11 +177,11 @@ def restore_command(options: argparse.Namespace) -> None:
     if options.source == RELEASED:
         ours = releases.release_folders(all_studies())
     files = [*source.glob(releases.MANIFEST), *sorted(source.glob(f"*/{releases.MANIFEST}"))]
-    every = list(ours.values()) or [file.parent for file in files]
+    existing = list(ours.values()) or [file.parent for file in files]
     plan = shared.load_plan(options)
     for study in process.tracked(all_studies(), "planning"):
         plan.study(study)
-    if not (folders := [ours.get(study, source / study) for study in options.studies] or every):
+    if not (folders := [ours.get(study, source / study) for study in options.studies] or existing):
         raise UserError(f"{source} holds no release; cohort export writes one")
     with lock_directory():
         for folder in folders:
@@ -201,5 +201,5 @@ def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
     yield f"{address}: {'; '.join(texts)}"
     for what, runs in (("other", outcome.different), ("not planned", outcome.unplanned)):
         if runs:
-            more = ", ..." if len(runs) > SHOWN else ""
-            yield f"  {what}: {', '.join([*runs][:SHOWN])}{more}"
+            more = ", ..." if len(runs) > MAX_NAMED else ""
+            yield f"  {what}: {', '.join([*runs][:MAX_NAMED])}{more}"

@@ -56,8 +56,8 @@ def run_command(options: argparse.Namespace) -> None:
         write_plan(cell.planned())
     if not Path(cell.path).exists():
         make_inputs(plan, cell)
-    given = options_of(plan.config)["train"]
-    command = training_command(plan_file(cell.digest), options.until, given)
+    train_options = options_of(plan.config)["train"]
+    command = training_command(plan_file(cell.digest), options.until, train_options)
     sys.stdout.flush()
     os.execv(command[0], command)
 
@@ -90,8 +90,8 @@ def find_cell(plan: "planning.Plan", text: str) -> Cell | None:
     for studies in (plan.listed, planning.all_studies()):
         for name in studies:
             plan.study(name)
-        every = ((cell, cell.path, cell.digest) for cell in plan.cells.values())
-        matches = [cell for cell, file, key in every if file.endswith(path) or key.startswith(text)]
+        cells = ((cell, cell.path, cell.digest) for cell in plan.cells.values())
+        matches = [cell for cell, file, key in cells if file.endswith(path) or key.startswith(text)]
         if len(matches) > 1:
             raise UserError(f"'{text}' matches {len(matches)} cells; give more of it")
         if matches:

@@ -117,8 +117,8 @@ def data_command(options: argparse.Namespace) -> None:
     }
     files.write_text(own_file, before + yaml.safe_dump({name: entry}, sort_keys=False, width=100))
     samples = f"{count} samples for training and {entry['test']} for testing"
-    each = f"of {len(classes)} classes ({listed}), each {' x '.join(map(str, shape))}"
-    print(f"{name}: {samples}, {each}; see {own_file}")
+    description = f"of {len(classes)} classes ({listed}), each {' x '.join(map(str, shape))}"
+    print(f"{name}: {samples}, {description}; see {own_file}")
 
 
 doctor_arguments = shared.add_studies

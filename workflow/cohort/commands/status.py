@@ -35,10 +35,10 @@ Statuses = dict[tuple[str, str], list[CellStatus]]
 """The states of the cells of each experiment, by study and experiment."""
 
 ALWAYS = ("done", "missing")  # the states that have a column even if no cell is in them
-MOST_LISTED = 20  # cells of a state
+MAX_LISTED = 20  # cells of a state
 OTHER_DATA = "the settings of the cell, but data of another checksum or scaling"
-MOST_RECORDS = 5  # other records of a folder that are held against the cell
-EVERY = 2.0  # seconds between two looks of --follow
+MAX_OTHER_RECORDS = 5  # in the same folder, compared with the cell
+REFRESH_SECONDS = 2.0  # between updates of --follow
 CLEAR = "\x1b[H\x1b[J"  # the terminal's screen
 
 
@@ -86,7 +86,7 @@ def _follow(plan: Plan) -> None:
                 return
             finished = {status.cell.digest: status for status in cells if status.is_finished}
             before = states
-            time.sleep(EVERY)
+            time.sleep(REFRESH_SECONDS)
 
 
 def statuses(plan: Plan, finished: Mapping[str, CellStatus] = {}) -> Statuses:
@@ -110,8 +110,8 @@ def statuses(plan: Plan, finished: Mapping[str, CellStatus] = {}) -> Statuses:
 
 def unique_cells(by_experiment: Statuses) -> list[CellStatus]:
     """The statuses of all experiments, each cell once even if several share it."""
-    every = (status for group in by_experiment.values() for status in group)
-    return list({status.cell.digest: status for status in every}.values())
+    all_cells = (status for group in by_experiment.values() for status in group)
+    return list({status.cell.digest: status for status in all_cells}.values())
 
 
 def status_lines(plan: Plan, by_experiment: Statuses) -> Iterator[str]:
@@ -127,13 +127,13 @@ def status_lines(plan: Plan, by_experiment: Statuses) -> Iterator[str]:
     yield from shared.table(["experiment", *states], rows)
     for state in ("running", "stopped"):
         here = [status for status in cells if status.state == state]
-        for status in here[:MOST_LISTED]:
+        for status in here[:MAX_LISTED]:
             rate = f"{status.rate:.3g} rounds/s  " if status.rate else ""
-            line = f"{state} {status.round}/{status.cell.settings.rounds}  {rate}"
+            prefix = f"{state} {status.round}/{status.cell.settings.rounds}  {rate}"
             name = status.cell.path.removeprefix(f"{CELLS}/").removesuffix(".h5")
-            yield shared.paint(line + shared.shortened(name, shared.WIDTH - len(line)), state)
-        if len(here) > MOST_LISTED:
-            yield f"{state}: {len(here) - MOST_LISTED} more (--json lists all)"
+            yield shared.paint(prefix + shared.shortened(name, shared.WIDTH - len(prefix)), state)
+        if len(here) > MAX_LISTED:
+            yield f"{state}: {len(here) - MAX_LISTED} more (--json lists all)"
     yield from map(str, slurm.held_jobs())
     if restored := sum(status.restored for status in cells):
         yield f"restored from releases, not trained here: {restored}"
@@ -192,14 +192,14 @@ def summarize_cost(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
     a number of jobs with the megabytes and minutes that each of them requests."""
     experiments, longest = [], plan.config.get("max_runtime", cost.MAX_RUNTIME)
     for (study, name), group in by_experiment.items():
-        own = [status for status in group if status.state != "waiting"]
-        missing = [status.cell for status in own if not status.is_finished]
+        available = [status for status in group if status.state != "waiting"]
+        missing = [status.cell for status in available if not status.is_finished]
         jobs = Counter(
             cost.resource_request(cell, plan.dataset_info(cell), longest=longest)
             for cell in missing
         )
         requested = [(count, *request) for request, count in sorted(jobs.items())]
-        counts = {"cells": len(own), "missing": len(missing), "jobs": requested}
+        counts = {"cells": len(available), "missing": len(missing), "jobs": requested}
         hours = {"core_hours": cell_states.core_hours(plan, missing)}
         experiments.append({"study": study, "experiment": name} | counts | hours)
     cells = [status for status in unique_cells(by_experiment) if status.state != "waiting"]
@@ -239,17 +239,17 @@ def cost_lines(costs: Mapping[str, Any]) -> Iterator[str]:
 
 def released_lines(plan: Plan, missing: Iterable[Cell]) -> Iterator[str]:
     """Yield a line on how many missing cells are released here, if any, and how to take them."""
-    every = {cell.digest for cell in missing}
-    folders = release_folders(all_studies()) if every else {}
-    released = {study: every & released_digests(file) for study, file in folders.items()}
+    digests = {cell.digest for cell in missing}
+    folders = release_folders(all_studies()) if digests else {}
+    released = {study: digests & released_digests(file) for study, file in folders.items()}
     if count := len(set().union(*released.values())):
         command = " ".join(["cohort restore", *(study for study in released if released[study])])
         scale = "" if plan.scale == FULL else f" --scale {plan.scale}"
         verb = "is" if count == 1 else "are"
-        yield f"{count:,} of {len(every):,} missing cells {verb} released: {command}{scale}"
+        yield f"{count:,} of {len(digests):,} missing cells {verb} released: {command}{scale}"
 
 
-class Item(NamedTuple):
+class PlannedItem(NamedTuple):
     """A figure or table of a study, planned with these KEY=VALUE texts for the config."""
 
     plan: Plan
@@ -280,20 +280,20 @@ class Item(NamedTuple):
 
 def find_item(
     text: str, options: argparse.Namespace, study: str = "", content: dict[str, Any] | None = None
-) -> Item:
+) -> PlannedItem:
     """Find the figure or table `STUDY.NAME` in the plan of these options, or `NAME` in a `study` of
     this content instead. Raise UserError if there is none."""
     named, _, name = text.partition(".")
     plan = shared.load_plan(options, studies=require_study(named))
     if content:
         plan.add(study, content)
-    item = Item(plan, study or named, name, shared.config_texts(options))
+    item = PlannedItem(plan, study or named, name, shared.config_texts(options))
     expanded = plan.study(item.study)
-    if name not in (drawn := expanded.drawn_items()):
+    if name not in (items := expanded.drawn_items()):
         for note in expanded.notes:
             if f"{name} cannot be drawn" in note or f"{name}, " in note:
                 raise UserError(f"'{text}' waits: {note}")
-        raise UserError(f"'{text}': {named} has no figure or table '{name}'{suggest(name, drawn)}")
+        raise UserError(f"'{text}': {named} has no figure or table '{name}'{suggest(name, items)}")
     return item
 
 
@@ -327,7 +327,7 @@ def show_command(options: argparse.Namespace) -> None:
         raise UserError(f"there is no record of a cell '{text}', and {where}")
 
 
-def item_lines(item: Item) -> Iterator[str]:
+def item_lines(item: PlannedItem) -> Iterator[str]:
     """Yield lines on a figure or table: its files, cells, time left and command."""
     plan, spec, cells = item.plan, item.spec, item.cells()
     yield f"{item.study}.{item.name} at scale {plan.scale}: {spec.get('title') or 'no title'}"
@@ -380,10 +380,10 @@ def _cell_lines(plan: Plan, cell: Cell) -> Iterator[str]:
     yield from user_files.changed_sentences([state.changed])
     if state.is_finished:
         return
-    folder, own = Path(cell.path).parent, f"seed{cell.settings.seed}-"
+    folder, prefix = Path(cell.path).parent, f"seed{cell.settings.seed}-"
     others = sorted(set(folder.glob("seed*.h5")) - {Path(cell.path)})
-    same_seed = [file for file in others if file.name.startswith(own)]
-    for file in (same_seed or others)[:MOST_RECORDS]:
+    same_seed = [file for file in others if file.name.startswith(prefix)]
+    for file in (same_seed or others)[:MAX_OTHER_RECORDS]:
         try:
             differences = [*collect.differences_from(read(file), cell)] or [OTHER_DATA]
             yield from (f"  {file.name} has {difference}" for difference in differences)

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from cohort.commands import shared
-from cohort.commands.status import Item, find_item, item_lines
+from cohort.commands.status import PlannedItem, find_item, item_lines
 from cohort.core import UserError, errors_at, suggest, user_files
 from cohort.core.files import write_text
 from cohort.pipeline import preview, stages
@@ -24,7 +24,7 @@ from cohort.results.names import METRICS, Names
 from cohort.results.series import FULL, NO_VALUE
 from cohort.results.statistics import ALPHA
 
-LONGEST = 60  # letters of the name of a study
+MAX_NAME_LENGTH = 60  # of a study
 
 
 def try_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,44 +50,45 @@ def try_command(options: argparse.Namespace) -> None:
         print(sentence)
 
 
-def _item_with_strategies(options: argparse.Namespace) -> Item:
+def _item_with_strategies(options: argparse.Namespace) -> PlannedItem:
     """The figure or table, of a new study in my/studies if it lacks some of the strategies."""
     if not options.strategies:
         return find_item(options.on, options)
     everything = {"scale": None, "only": None, "seeds": None}
-    shown = find_item(options.on, argparse.Namespace(**vars(options) | everything))
+    item = find_item(options.on, argparse.Namespace(**vars(options) | everything))
     strategies = list(dict.fromkeys(options.strategies))
     for name in strategies:
-        if name not in shown.plan.strategies:
-            raise UserError(f"there is no strategy '{name}'{suggest(name, shown.plan.strategies)}")
-    experiment = shown.plan.study(shown.study).experiments[shown.spec["experiment"]]
+        if name not in item.plan.strategies:
+            raise UserError(f"there is no strategy '{name}'{suggest(name, item.plan.strategies)}")
+    experiment = item.plan.study(item.study).experiments[item.spec["experiment"]]
     new = [name for name in strategies if name not in experiment.axes["strategy"]]
     if not new:
         return find_item(options.on, options)
-    study, text = extending_study(shown, new)
-    item = find_item(options.on, options, study, text)
+    study, content = extending_study(item, new)
+    item = find_item(options.on, options, study, content)
     if not options.dry_run:
-        write_text(_study_file(study), yaml.safe_dump(text, sort_keys=False))
+        write_text(_study_file(study), yaml.safe_dump(content, sort_keys=False))
     return item
 
 
-def extending_study(item: Item, strategies: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """The name and the text of the study that adds strategies to an item's experiment. Raise
+def extending_study(item: PlannedItem, strategies: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """The name and the content of the study that adds strategies to an item's experiment. Raise
     UserError if it is impossible at any scale, because every command would stumble over it."""
     experiment = item.spec["experiment"]
     added = [f"+{strategy}" for strategy in strategies]
-    text: dict[str, Any] = {
+    content: dict[str, Any] = {
         "title": f"{', '.join(strategies)} on {item.study}.{experiment}",
         "experiments": {experiment: {"extends": f"{item.study}.{experiment}", "strategy": added}},
     }
     words = "_".join([*strategies, item.study, experiment])
     name = f"try_{re.sub(r'[^a-z0-9]+', '_', words)}"
-    if len(name) > LONGEST:
-        name = f"{name[: LONGEST - 9]}_{hashlib.sha256(words.encode()).hexdigest()[:8]}"
+    if len(name) > MAX_NAME_LENGTH:
+        name = f"{name[: MAX_NAME_LENGTH - 9]}_{hashlib.sha256(words.encode()).hexdigest()[:8]}"
     with errors_at(f"{' and '.join(strategies)} cannot be tried on {item.study}.{item.name}"):
         for scale in item.plan.scales:
-            load({"scale": scale, "studies": item.study, "only": ""}).check(_study_file(name), text)
-    return name, text
+            plan = load({"scale": scale, "studies": item.study, "only": ""})
+            plan.check(_study_file(name), content)
+    return name, content
 
 
 def _study_file(study: str) -> Path:
@@ -104,7 +105,7 @@ def run_driver(command: str) -> bool:
         raise
 
 
-def _outcome(item: Item, *, is_complete: bool, against: bool) -> Iterator[str]:
+def _outcome(item: PlannedItem, *, is_complete: bool, against: bool) -> Iterator[str]:
     """Yield an item's results and the files of its drawing, of a preview if not drawn in full."""
     if item.plan.config.get("only") or not is_complete:
         files = preview.draw_item(item.plan, item.study, item.name)
@@ -117,7 +118,7 @@ def _outcome(item: Item, *, is_complete: bool, against: bool) -> Iterator[str]:
     if comparison.standings:
         yield "\n" + Path(file[".md"]).read_text(encoding="utf-8")
     else:
-        names = Names.of(stages.look_of(item.plan, item.study, item.spec["experiment"]))
+        names = Names.of(stages.style_of(item.plan, item.study, item.spec["experiment"]))
         yield from result_lines(comparison, names, against=against)
     yield "drawn: " + ", ".join(files)
 
@@ -130,13 +131,13 @@ def result_lines(comparison: Comparison, names: Names, *, against: bool) -> Iter
         pairs = {pair for result in results for pair in result.labels.items()}
         values = Counter(label for label, _ in pairs)
         varying = [label for label in results[0].labels if label == "strategy" or values[label] > 1]
-        own = [label for label in varying if label == "strategy" or "." in label]
+        methods = [label for label in varying if label == "strategy" or "." in label]
         rows = [["  ", "paper", "ours", "against FedAvg" if against else "difference"]]
         groups: dict[str, list[int]] = {}
         for index, result in enumerate(results, start=1):
-            setting = _phrases(result, [label for label in varying if label not in own], names)
+            setting = _phrases(result, [label for label in varying if label not in methods], names)
             groups.setdefault(setting, []).append(index)
-            name = f"  {_phrases(result, own, names)}"
+            name = f"  {_phrases(result, methods, names)}"
             rows.append([name, *_numbers(result, comparison.scale, against=against)])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         head, *lines = (shared.GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)
@@ -147,8 +148,8 @@ def result_lines(comparison: Comparison, names: Names, *, against: bool) -> Iter
 
 
 def _phrases(result: Result, labels: Sequence[str], names: Names) -> str:
-    shown = (label for label in labels if result.labels.get(label, NO_VALUE) != NO_VALUE)
-    return ", ".join(names.phrase(label, result.labels[label]) for label in shown)
+    present = (label for label in labels if result.labels.get(label, NO_VALUE) != NO_VALUE)
+    return ", ".join(names.phrase(label, result.labels[label]) for label in present)
 
 
 def _numbers(result: Result, scale: str, *, against: bool) -> list[str]:

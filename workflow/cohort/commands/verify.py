@@ -87,10 +87,10 @@ def verify_handin(options: argparse.Namespace) -> None:
         sys.exit(_run_in_its_project(code, options))
     plan = load_plan(options, studies=[file.parent.name for file in folders])
     runs = _accepted_runs(plan, [file.parent for file in folders])
-    drawn = random.sample(runs, min(int(count), len(runs)))
-    for run in drawn:
+    sample = random.sample(runs, min(int(count), len(runs)))
+    for run in sample:
         check_reproduced(plan, plan.cells[run.header["digest"]], run, options.until)
-    print(f"{source}: {len(drawn)} of {counted(len(runs), 'run')} trained again, as handed in")
+    print(f"{source}: {len(sample)} of {counted(len(runs), 'run')} trained again, as handed in")
 
 
 def _run_in_its_project(code: Path, options: argparse.Namespace) -> int:
@@ -117,8 +117,9 @@ def _accepted_runs(plan: Plan, folders: Sequence[Path]) -> list[Record]:
     the last bit. Raise UserError for one that is of no planned cell, of another version of the
     hand-in's files, or other than ours of the same digest."""
     names = {digest: f"{it}: run {digest}" for it in folders for digest in read_digests(it)}
-    for digest in names.keys() - plan.cells.keys():
-        raise UserError(f"{names[digest]} is of no study here: its settings or selector changed")
+    if strangers := sorted(names.keys() - plan.cells.keys()):
+        name = names[strangers[0]]
+        raise UserError(f"{name} is of no study here: its settings or selector changed")
     cells, runs = {digest: plan.cells[digest] for digest in names}, list[Record]()
     for ours in release_folders(all_studies()).values():
         restore(ours, str(ours), cells)
@@ -129,8 +130,8 @@ def _accepted_runs(plan: Plan, folders: Sequence[Path]) -> list[Record]:
             runs.append(handed_in)
         runs += [read(cells[digest].path) for digest in outcome.restored]
     for run in runs:
-        for file in user_files.changed_files(run.header["provenance"]):
-            raise UserError(f"{names[run.header['digest']]} was made by another {file}")
+        if changed := user_files.changed_files(run.header["provenance"]):
+            raise UserError(f"{names[run.header['digest']]} was made by another {changed[0]}")
     return runs
 
 
@@ -143,10 +144,8 @@ def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) 
 
 def check_same(what: str, before: Record, after: Record, until: int | None = None) -> None:
     """Print how two runs of a cell differ, and raise UserError with `what` unless that is allowed.
-
     On the same kind of device, by the same trainer and with the same versions, all bits must be the
-    same; else the last accuracies and losses must lie within their tolerance.
-    """
+    same; else the last accuracies and losses must lie within their tolerance."""
     made, again = before.header, after.header
     reasons = list(differing_conditions(made["provenance"], again["provenance"]))
     for reason in reasons:
@@ -228,8 +227,8 @@ def compare(before: History, after: History, until: int | None) -> tuple[list[st
         if name == "cohorts":
             changes.append(f"cohorts differ {where}")
             continue
-        most = max(abs(old - new) for _, old, new in differ)
-        changes.append(f"{name} differs {where}, by at most {most:.3g}")
+        largest = max(abs(old - new) for _, old, new in differ)
+        changes.append(f"{name} differs {where}, by at most {largest:.3g}")
         _, old, new = map(fmean, zip(*rows[-max(1, len(rows) // 10) :], strict=True))
         allowed = POINTS / 100 if name.endswith("_accuracy") else SHARE * abs(old)
         is_bounded = name.endswith(("_accuracy", "_loss"))

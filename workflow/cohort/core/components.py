@@ -178,8 +178,7 @@ def cast_to_type(hint: Any, value: Any) -> Any:
 
 class NameEncoded(Component):
     """A component that a config gives by a name which holds its parameters, `str` of it: its word,
-    the required values in order, then options that differ from their defaults (`dir-0.1-minimum1`).
-    """
+    the required values in order, then options unlike their defaults (`dir-0.1-minimum1`)."""
 
     @classmethod
     def name_pattern(cls) -> str:
@@ -216,7 +215,7 @@ def parse(text: str, catalog: Mapping[str, type[N]], kind: str) -> N:
         forms = [cls.name_pattern() for cls in catalog.values()]
         raise UserError(f"{kind} '{text}' is not known{suggest(text, forms)}")
     cls = catalog[word]
-    wrong = f"{kind} '{text}' is not of the form {cls.name_pattern()}"
+    problem = f"{kind} '{text}' is not of the form {cls.name_pattern()}"
     required, hints, pattern = _required(cls), typing.get_type_hints(cls), re.escape(word)
     fields = sorted(dataclasses.fields(cls), key=lambda field: field not in required)
     written = {field.name: VALUES.get(hints[field.name], UNWRITTEN) for field in fields}
@@ -226,15 +225,15 @@ def parse(text: str, catalog: Mapping[str, type[N]], kind: str) -> N:
     match = re.fullmatch(pattern, text)
     if match is None:
         kinds = (f"{name} being {kind}" for name, (_, kind) in written.items())
-        raise UserError(", ".join([wrong, *kinds]))
-    given = {name: value for name, value in match.groupdict().items() if value is not None}
-    component = cls(**{name: hints[name](value) for name, value in given.items()})
+        raise UserError(", ".join([problem, *kinds]))
+    texts = {name: value for name, value in match.groupdict().items() if value is not None}
+    component = cls(**{name: hints[name](value) for name, value in texts.items()})
     for field in fields:
         value, schema = getattr(component, field.name), field.metadata["schema"]
         for bound, (holds, limit) in BOUNDS.items():
             if bound in schema and not holds(value, schema[bound]):
                 must = f"must be {limit} {schema[bound]}"
-                raise UserError(f"{wrong}: {field.name} is {given[field.name]}, but {must}")
+                raise UserError(f"{problem}: {field.name} is {texts[field.name]}, but {must}")
     if str(component) != text:
         raise UserError(f"{kind} '{text}' is written '{component}'")
     return component

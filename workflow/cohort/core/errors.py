@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-LONGEST = 2000  # characters of a message, which may quote a file
+MAX_CHARS = 2000  # of a message, which may quote a file
 
 
 class UserError(Exception):
@@ -16,8 +16,8 @@ class UserError(Exception):
 
     def __init__(self, message: str):
         line = re.sub(r"(\w+://)[^/\s'\"]*@", r"\1***@", " ".join(message.splitlines()))
-        if len(line) > LONGEST:
-            line = f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
+        if len(line) > MAX_CHARS:
+            line = f"{line[: MAX_CHARS // 2]} ... {line[-MAX_CHARS // 2 :]}"
         super().__init__(line)
 
 
@@ -40,7 +40,7 @@ FIXES = {
 }
 
 
-def refusal(error: BaseException, path: str | Path = "") -> str | None:
+def os_error_sentence(error: BaseException, path: str | Path = "") -> str | None:
     """State in one sentence what the system refused and how to fix it, or return None for any other
     error. `path` is named if the error itself names no file."""
     number = error.errno if isinstance(error, OSError) else None
@@ -61,7 +61,7 @@ def explain_errors(path: str | Path = "") -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not isinstance(error, UserError) and (sentence := refusal(error, path)):
+        if not isinstance(error, UserError) and (sentence := os_error_sentence(error, path)):
             raise FileAccessError(sentence) from None
         raise
 
@@ -91,7 +91,7 @@ def errors_at(where: object) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def refusals_as_errors(what: str) -> Iterator[None]:
+def explain_value_errors(what: str) -> Iterator[None]:
     """Turn the ValueError by which a component refuses settings into a UserError: `what` + why."""
     try:
         yield

@@ -31,12 +31,12 @@ class Metric:
         """The metric's title with its unit, as on an axis."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
-    def can_be(self, values: np.ndarray, *, diverged: bool = False) -> np.ndarray:
-        """Whether each of these values can be one that a run recorded (value)."""
-        least = -np.inf if self.signed else 0.0
-        most = 1 + ROUNDING if self.unit == "%" and not self.signed else np.inf
+    def is_plausible(self, values: np.ndarray, *, diverged: bool = False) -> np.ndarray:
+        """Boolean mask: which values a run can have recorded for this metric."""
+        lowest = -np.inf if self.signed else 0.0
+        highest = 1 + ROUNDING if self.unit == "%" and not self.signed else np.inf
         may_lack = (self.partial or diverged) and not self.whole
-        possible = (least <= values) & (values <= most) & (np.isfinite(values) | may_lack)
+        possible = (lowest <= values) & (values <= highest) & (np.isfinite(values) | may_lack)
         if self.whole:
             possible &= values == np.rint(values)
         return possible | (np.isnan(values) & may_lack)

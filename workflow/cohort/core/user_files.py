@@ -58,11 +58,11 @@ def import_module(package: str, name: str) -> ModuleType:
     except (Exception, SystemExit) as error:  # whatever the user's code raises
         steps = traceback.extract_tb(error.__traceback__)
         lines = [step.lineno for step in steps if Path(step.filename) == file.resolve()]
-        line = f", line {lines[-1]}" if lines else ""
+        position = f", line {lines[-1]}" if lines else ""
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, SystemExit):
             reason = "importing it ends Python (sys.exit)"
-        raise UserError(f"{file}{line}: {reason}") from error
+        raise UserError(f"{file}{position}: {reason}") from error
 
 
 def loaded_modules() -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from cohort.core.errors import FileAccessError, UserError, refusal
+from cohort.core.errors import FileAccessError, UserError, os_error_sentence
 from cohort.core.files import atomic_write, lock, sha256
 from cohort.data.raw import RawFile, check, files_in_mirror, unpack
 
@@ -118,7 +118,7 @@ def _fetch(url: str, target: Path) -> None:
             _fetch_once(url, target)
             return
         except (OSError, HTTPException) as error:
-            if refusal(error):  # the disk's, not the network's
+            if os_error_sentence(error):  # the disk's, not the network's
                 raise
             status = error.code if isinstance(error, HTTPError) else 500
             reason = str(error) or repr(error)

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from cohort.core.errors import UserError, refusal
+from cohort.core.errors import UserError, os_error_sentence
 from cohort.data.split import Blocks
 
 BLOCK = 16 << 20  # bytes of an array that are read at once
@@ -93,7 +93,7 @@ def explain_broken_file(source: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # a broken archive may raise anything
-        if isinstance(error, UserError) or refusal(error):
+        if isinstance(error, UserError) or os_error_sentence(error):
             raise
         reason = str(error) or type(error).__name__
         raise UserError(f"{source}: cannot be read ({reason})") from None

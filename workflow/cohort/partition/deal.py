@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cohort.core.errors import UserError, refusals_as_errors
+from cohort.core.errors import UserError, explain_value_errors
 from cohort.core.paths import digest_in
 from cohort.core.randomness import generator
 from cohort.data.sampling import draw_share, scaled_count
@@ -40,7 +40,7 @@ def deal_data(settings: Mapping[str, Any], data: str | Path) -> Shards:
     scheme = parse_partition(settings["partition"]).scaled(settings["samples"])
     rng = generator(seed, "partition")
     pool = Pool(labels[used], None if groups is None else groups[used])
-    with refusals_as_errors(f"partition {settings['partition']} of {settings['dataset']}: "):
+    with explain_value_errors(f"partition {settings['partition']} of {settings['dataset']}: "):
         whole = scheme.deal(pool, settings["clients"], rng)
         chosen = scheme.overlapping_clients(len(whole), copy.deepcopy(rng))
         training, holdouts = _split_holdout(whole, settings["holdout"], seed)

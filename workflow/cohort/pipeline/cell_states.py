@@ -96,7 +96,7 @@ def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
     """Estimate the hours that unfinished cells which can run here still take on one device, by
     device: on one CPU core (`""`), and at the pace of the finished cells of each kind of device, of
     those with the same network where there are any."""
-    left: defaultdict[str, float] = defaultdict(float)  # seconds, by network
+    remaining: defaultdict[str, float] = defaultdict(float)  # seconds, by network
     taken: defaultdict[tuple[str, str], float] = defaultdict(float)
     estimated: defaultdict[tuple[str, str], float] = defaultdict(float)
     for status in cells:
@@ -108,26 +108,26 @@ def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
                 estimated[status.device, network] += seconds
         elif not status.is_finished and status.state != "waiting":
             share = 1 - status.round / settings.rounds
-            left[settings.model] += cost.START_SECONDS + seconds * share
+            remaining[settings.model] += cost.START_SECONDS + seconds * share
     paces = {("", ""): 1.0} | {key: taken[key] / estimated[key] for key in taken}
     hours = dict.fromkeys((device for device, _ in paces), 0.0)
     for device in hours:
-        for network, seconds in left.items():
+        for network, seconds in remaining.items():
             hours[device] += seconds * paces.get((device, network), paces[device, ""]) / 3600
     return hours
 
 
 def last_log(cell: Cell, slurm_logs: Mapping[str, Path]) -> Path | None:
     """The log of a cell's last attempt, SLURM's if the job died before the cell began, or None."""
-    own, slurm = train_log(cell.path), slurm_logs.get(cell.digest)
-    if not own.exists() or slurm is None:
-        return own if own.exists() else slurm
+    log, slurm_log = train_log(cell.path), slurm_logs.get(cell.digest)
+    if not log.exists() or slurm_log is None:
+        return log if log.exists() else slurm_log
     died_early = (
-        _written(slurm) > _written(own)
-        and "error" in last_line(slurm)
-        and not last_line(own).startswith("error: ")
+        _written(slurm_log) > _written(log)
+        and "error" in last_line(slurm_log)
+        and not last_line(log).startswith("error: ")
     )
-    return slurm if died_early else own
+    return slurm_log if died_early else log
 
 
 def find_slurm_logs(quiet_seconds: float = START_SECONDS) -> dict[str, Path]:

@@ -63,8 +63,8 @@ class Driver:
         """
         gc.freeze()
         gc.set_threshold(500_000)
-        own = str(Path(cohort.__file__).parents[1])
-        folders = filter(None, [own, *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+        package = str(Path(cohort.__file__).parents[1])
+        folders = filter(None, [package, *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
         os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(folders))
         if self.in_module:
             events = {"onstart": self.on_start, "onsuccess": self.on_success}
@@ -119,7 +119,7 @@ class Driver:
         if limit and (limit.max_jobs, limit.timespan) == DEFAULT_LIMIT:
             self.workflow.scheduler.job_rate_limiter = None
         if self._on_slurm():
-            slurm.Watch(self.workflow)
+            slurm.ExecutorPatch(self.workflow)
         self.stopping.install()
 
     def on_success(self) -> None:
@@ -232,18 +232,18 @@ def _attach_handlers(workflow: Any, handlers: Mapping[str, Callable[[], None]]) 
 
 
 def _attach(workflow: Any, event: str, handler: Callable[[], None]) -> None:
-    def with_handler(own: Callable[[str], None]) -> Callable[[str], None]:
+    def with_handler(original: Callable[[str], None]) -> Callable[[str], None]:
         def both(log: str) -> None:
             handler()
-            own(log)
+            original(log)
 
         return both
 
-    def register(own: Callable[[str], None]) -> None:
+    def register(original: Callable[[str], None]) -> None:
         """Register a handler as `onstart:` in a Snakefile does, with the module's handler kept."""
-        getattr(type(workflow), event)(workflow, own)
+        getattr(type(workflow), event)(workflow, original)
         if workflow.modifier.is_main_snakefile():
-            setattr(workflow, f"_{event}", with_handler(own))
+            setattr(workflow, f"_{event}", with_handler(original))
 
     setattr(workflow, f"_{event}", with_handler(getattr(workflow, f"_{event}")))
     setattr(workflow, event, register)

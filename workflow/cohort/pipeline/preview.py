@@ -33,8 +33,8 @@ else:  # matplotlib, and torch, which only unfinished cells need
 def draw_studies(plan: Plan, studies: Sequence[str]) -> list[str]:
     """Draw studies as `draw_study` does, each in a process of its own; return their pages."""
     fork = multiprocessing.get_context("fork")  # the plan is shared, not copied
-    drawn = stages.exit_on_error(draw_study)
-    processes = {study: fork.Process(target=drawn, args=(plan, study)) for study in studies}
+    draw = stages.exit_on_error(draw_study)
+    processes = {study: fork.Process(target=draw, args=(plan, study)) for study in studies}
     for process in processes.values():
         process.start()
     for process in processes.values():
@@ -94,7 +94,7 @@ def collect_partial(plan: Plan, study: str, experiment: str, folder: str = "") -
     return target
 
 
-def _result_so_far(record: str) -> collect.Result:
+def _result_so_far(record: str) -> collect.CellResult:
     """Read the result of a cell from its record, else from its checkpoint; empty without either."""
     if Path(record).exists():
         with contextlib.suppress(UserError):
@@ -102,8 +102,8 @@ def _result_so_far(record: str) -> collect.Result:
     saved = state_folder(record) / CHECKPOINT
     history = checkpoint.load_history(saved) if saved.exists() else None
     if history is None:
-        return collect.Result("missing", collect.EMPTY.iloc[:0])
-    return collect.Result("unfinished", collect.rows_by_round(history))
+        return collect.CellResult("missing", collect.PLACEHOLDER_ROW.iloc[:0])
+    return collect.CellResult("unfinished", collect.rows_by_round(history))
 
 
 def load(study: str, source: str = "results", **config: Any) -> release.RunFrames:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cohort.core.errors import UserError
+from cohort.settings import DIGEST
 
 SLURM_COMMANDS = ("sbatch", "scontrol", "scancel")
 SECONDS = 15  # that a query may take
-DIGEST = re.compile(r"k[0-9a-f]{12}")
 
 
 def check_slurm() -> None:
@@ -50,12 +50,12 @@ def held_jobs() -> list[HeldJob]:
     for line in queue.splitlines():
         number, reason, comment, folder = line.split("|", maxsplit=3)
         if "held" in reason.lower() and Path(folder).resolve() == here:
-            jobs.append(HeldJob(number, reason, tuple(DIGEST.findall(comment))))
+            jobs.append(HeldJob(number, reason, tuple(re.findall(DIGEST, comment))))
     return jobs
 
 
-class Watch:
-    """Stands between Snakemake and its executor for SLURM (2.8), which waits in vain for some jobs.
+class ExecutorPatch:
+    """Patches Snakemake's SLURM executor (2.8) where it waits for jobs that never report an end.
 
     - Where SLURM does not answer, the executor asks again up to `status_attempts` times, with one
       command, then forgets the jobs. It may have chosen `sacct` because the controller was away,
@@ -91,10 +91,10 @@ class Watch:
                 yield job
         self.complete = complete
         if len(unfinished) == len(active_jobs) > 0:
-            for held in held_jobs():
-                if held not in self.reported:
-                    self.reported.add(held)
-                    print(held, file=sys.stderr)
+            for held_job in held_jobs():
+                if held_job not in self.reported:
+                    self.reported.add(held_job)
+                    print(held_job, file=sys.stderr)
 
     async def sleep_until_end(self) -> None:
         """Sleep until the next check, or until the driver is to end."""

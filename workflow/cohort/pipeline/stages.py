@@ -9,6 +9,7 @@ import json
 import os
 import re
 import sys
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -27,7 +28,7 @@ Wildcards = Any
 Files = list[str]
 Spec = dict[str, Any]
 T = TypeVar("T")
-SHOWN = ("name", "title", "question", "key_figure", "description", "source", "notes")
+PAGE_TEXTS = ("name", "title", "question", "key_figure", "description", "source", "notes")
 """The texts of a study that its page shows as they are."""
 
 
@@ -73,7 +74,7 @@ class Stages:
         the plan has none."""
         if self._plan is None:
             return read_plan(paths.plan_file(digest))
-        planned = self._plan.shards | self._plan.data
+        planned = ChainMap(self._plan.shards, self._plan.data)
         return self._require_planned("shards or data", digest, planned)
 
     def _require_planned(self, what: str, digest: str, planned: Mapping[str, T]) -> T:
@@ -265,18 +266,18 @@ def targets(
 def _target_files(plan: Plan, names: list[str], item: str) -> Files:
     """The pages, metrics, figures, tables and claims of these studies, or the files of one item of
     theirs, and missing records; with `only`, the records that it allows and nothing else."""
-    experiments, drawn = list[tuple[str, str]](), list[str]()
+    experiments, files = list[tuple[str, str]](), list[str]()
     for study in map(plan.study, names):
-        spec, shown = study.drawn_items().get(item), list[str]()
+        spec, keys = study.drawn_items().get(item), list[str]()
         if not item:
-            shown = list(study.experiments)
-            drawn += drawn_files(plan, study) + plan.layout.page(study.name)
+            keys = list(study.experiments)
+            files += drawn_files(plan, study) + plan.layout.page(study.name)
         elif spec or item == paths.CLAIMS_TABLE:  # else a note says that all its cells are skipped
-            shown = [spec["experiment"]] if spec else study.claimed()
-            drawn += output_files(plan.layout, study, item)
-        experiments += [(study.name, key) for key in shown]
+            keys = [spec["experiment"]] if spec else study.claimed()
+            files += output_files(plan.layout, study, item)
+        experiments += [(study.name, key) for key in keys]
     if not plan.config.get("only"):
-        return _measured(plan, experiments) + drawn
+        return _measured(plan, experiments) + files
     rows = plan.rows(names)
     digests = (row.digest for key in experiments for row in rows.get(key, []))
     return [plan.cells[digest].path for digest in dict.fromkeys(digests)]
@@ -318,18 +319,18 @@ def spec_of(plan: Plan, study: str, name: str) -> Spec:
         "study": study,
         "name": name,
         "scale": plan.scale,
-        "look": look_of(plan, study, spec["experiment"]),
+        "style": style_of(plan, study, spec["experiment"]),
         **({"paper_values": str(paper)} if paper else {}),
     }
 
 
-def look_of(plan: Plan, study: str, experiment: str) -> Spec:
+def style_of(plan: Plan, study: str, experiment: str) -> Spec:
     """How a figure or table shows labels: order, titles, colors, the word for a round. Strategies
     have the colors of the whole study: FedAvg the first, then those of its figures."""
     expanded = plan.study(study)
     in_order = expanded.strategies(expanded.experiments)
-    drawn = [figure["experiment"] for figure in expanded.figures.values()]
-    strategies = expanded.strategies([*drawn, *expanded.experiments])
+    in_figures = [figure["experiment"] for figure in expanded.figures.values()]
+    strategies = expanded.strategies([*in_figures, *expanded.experiments])
     axes, rows = expanded.experiments[experiment].axes, expanded.experiments[experiment].rows
     names = sorted(axes["strategy"], key=in_order.index)
     round_names = {plan.cells[row.digest].procedure.round_name for row in rows}
@@ -375,7 +376,7 @@ def page_spec(plan: Plan, name: str, layout: paths.Layout | None = None) -> Spec
         }
     return {
         "scale": plan.scale,
-        **{key: getattr(study, key) for key in SHOWN},
+        **{key: getattr(study, key) for key in PAGE_TEXTS},
         "findings": [finding["text"] for finding in study.findings],
         "my": {module: user_files.version_of(module) for module in user_files.modules()},
         "titles": _titles_of(plan, study, study.strategies(study.experiments)),

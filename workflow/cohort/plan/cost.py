@@ -59,11 +59,11 @@ START_MB = 500  # the interpreter with torch
 SNAKEMAKE_MB = 350  # what Snakemake itself takes within a job on a cluster
 CLIENT_COPIES = 8  # of the network per client in training or probing: models, stack, server rule
 MODELS_HELD = {"scaffold": 1, "divfl": 2, "clustered-updates": 3}  # that a rule keeps per client
-LARGEST_CLIENT = 10  # its size in multiples of the mean client's, all in memory while it trains
+MAX_CLIENT_SIZE = 10  # in multiples of the mean client's, all in memory while it trains
 INPUT_COPIES = 3  # of a client's inputs, at most, while they are standardized
 
 TIME_FACTOR, MEMORY_FACTOR = 3, 1.5  # what a job requests, times the estimate
-MOST_TIMES = 3  # an attempt's request, times the first: a job preempted often must still fit a node
+MAX_TIMES = 3  # an attempt's request, times the first: a job preempted often must still fit a node
 MINUTES = (30, 60, 120, 240, 480, 1440, 2880, 5760, 10080)
 MEGABYTES = (2000, 4000, 8000, 16000, 32000, 64000, 128000)
 MAX_RUNTIME = 1440  # minutes, where the config does not say
@@ -89,10 +89,10 @@ def _phase_seconds(cell: Cell, info: DatasetInfo) -> float:
         step, sample = max(step, TORCH_STEP), sample * TORCH_SLOWDOWN
     amount, epochs = local_work(settings.J)
     per_epoch = math.ceil(size / settings.batch)
-    own = amount * (per_epoch if epochs else 1)
-    steps = settings.cohort * own
+    client_steps = amount * (per_epoch if epochs else 1)
+    steps = settings.cohort * client_steps
     if isinstance(cell.selector, Probing):
-        steps += _probed(cell) * min(cell.selector.batches, own)
+        steps += _probed(cell) * min(cell.selector.batches, client_steps)
     around = ROUND_SECONDS + settings.cohort * CLIENT_SECONDS
     per_round = steps * step + steps * size / per_epoch * sample + around
     return settings.rounds * per_round + _evaluated_samples(cell, info) * evaluation
@@ -130,12 +130,12 @@ def memory_mb(cell: Cell, info: DatasetInfo) -> float:
     width = 2 if settings.precision == "float64" else 1
     sample = math.prod(shape) * (2 if kind == "table" else 1) + 16  # its label and index
     data = (info["train"] + info["test"] + info.get("validation", 0)) * sample
-    largest = min(LARGEST_CLIENT, settings.clients) * _client_size(cell, info)
+    largest = min(MAX_CLIENT_SIZE, settings.clients) * _client_size(cell, info)
     inputs = largest * math.prod(shape) * INPUT_COPIES * (8 if kind == "text" else 4 * width)
     together = settings.cohort if cell.procedure.name == "fedtan" else 1  # a step of all clients
     samples = max(together * min(settings.batch, largest), evaluation_batch_size(shape) / 3)
-    held = sum(MODELS_HELD.get(part.name, 0) for part in (cell.server, cell.selector))
-    copies = CLIENT_COPIES * (settings.cohort + _probed(cell)) + held * settings.clients
+    models_held = sum(MODELS_HELD.get(part.name, 0) for part in (cell.server, cell.selector))
+    copies = CLIENT_COPIES * (settings.cohort + _probed(cell)) + models_held * settings.clients
     models = (copies + 4 * (networks - 1)) * rate.weights * 4 * width
     reserve = scaled_count(settings.reserve, settings.samples)
     selector = cell.selector.memory(reserve, info["classes"], settings.clients)
@@ -170,7 +170,7 @@ def resource_request(
     """The megabytes and minutes that a cell's job requests at this attempt, rounded up to one of a
     few levels, so that a cluster sees few kinds of jobs. A cell that takes longer than `longest`
     minutes goes on in further jobs."""
-    times = min(attempt, MOST_TIMES)
+    times = min(attempt, MAX_TIMES)
     minutes = TIME_FACTOR * seconds(cell, info) / 60
     megabytes = MEMORY_FACTOR * memory_mb(cell, info) + SNAKEMAKE_MB
     return (

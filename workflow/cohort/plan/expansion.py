@@ -14,17 +14,17 @@ from cohort.plan.resolution import REQUIRED, Resolver
 from cohort.plan.study import Experiment, Row, Study
 from cohort.results.names import BASELINE, PANEL, SERIES
 
-Text = Mapping[str, Any]
+StudyContent = Mapping[str, Any]
 STATED = {"description", "source", "question", "methods", "key_figure", "findings"}
-"""The keys of a study's text that it keeps as they are."""
+"""The keys of a study's content that it keeps as they are."""
 
 
 class Extended(NamedTuple):
-    """An experiment that another study's extends: its study, the study's text, its name, and the
-    strategies that are added to it."""
+    """An experiment that another study's extends: its study, the study's content, its name, and
+    the strategies that are added to it."""
 
     study: str
-    text: Text
+    content: StudyContent
     experiment: str
     added: list[str]
 
@@ -40,12 +40,12 @@ class FullScale(NamedTuple):
 
 
 def extended_experiments(
-    text: Text, read: Callable[[str], Text], studies: list[str]
+    content: StudyContent, read: Callable[[str], StudyContent], studies: list[str]
 ) -> dict[str, Extended]:
     """The experiment of another study that each of this one extends, if any. `read` gives a study's
-    text. Raise UserError if a source is unknown or extends another one itself."""
+    content. Raise UserError if a source is unknown or extends another one itself."""
     extended = {}
-    for key, block in text.get("experiments", {}).items():
+    for key, block in content.get("experiments", {}).items():
         if "extends" not in block:
             continue
         where = f"experiments.{key}.extends is '{block['extends']}'"
@@ -56,36 +56,36 @@ def extended_experiments(
         if experiment not in source["experiments"]:
             choices = suggest(experiment, source["experiments"])
             raise UserError(f"{where}, but {study} has no experiment '{experiment}'{choices}")
-        if further := source["experiments"][experiment].get("extends"):
-            raise UserError(f"{where}, which extends {further} itself; extend that one")
+        if origin := source["experiments"][experiment].get("extends"):
+            raise UserError(f"{where}, which extends {origin} itself; extend that one")
         added = [name.removeprefix("+") for name in block.get("strategy", [])]
         extended[key] = Extended(study, source, experiment, added)
     return extended
 
 
 def drawn_specs(
-    text: Text, extended: Mapping[str, Extended]
+    content: StudyContent, extended: Mapping[str, Extended]
 ) -> tuple[dict[str, Values], dict[str, Values]]:
     """A study's figures and tables, and before them those of the experiments that it extends whose
     names it does not use."""
-    own = {*text.get("figures", {}), *text.get("tables", {})}
+    own_names = {*content.get("figures", {}), *content.get("tables", {})}
     sections: dict[str, dict[str, Values]] = {"figures": {}, "tables": {}}
-    for section, drawn in sections.items():
+    for section, specs in sections.items():
         for key, source in extended.items():
-            for name, spec in source.text.get(section, {}).items():
-                if spec["experiment"] == source.experiment and name not in own:
-                    drawn.setdefault(name, spec | {"experiment": key})
-        sections[section] = drawn | text.get(section, {})
+            for name, spec in source.content.get(section, {}).items():
+                if spec["experiment"] == source.experiment and name not in own_names:
+                    specs.setdefault(name, spec | {"experiment": key})
+        sections[section] = specs | content.get(section, {})
     return sections["figures"], sections["tables"]
 
 
 @dataclass(frozen=True)
 class Expansion:
-    """A study's text, and how to expand it: the scale's name and its `default` where the study does
-    not change it, the number of seeds (0: as they say), and the experiments that it extends."""
+    """A study's content, and how to expand it: the scale's name and its `default` where the study
+    does not change it, the number of seeds (0: as they say), and the experiments it extends."""
 
     file: Path
-    text: Text
+    content: StudyContent
     scale: str
     default: matrix.Scale
     seeds: int
@@ -94,84 +94,88 @@ class Expansion:
 
     def study(self) -> tuple[Study, list[str]]:
         """The expanded study, and notes on what is left out; a mistake names the file and key."""
-        text, name = self.text, self.file.stem
+        content, name = self.content, self.file.stem
         with errors_at(self.file):
-            figures, tables = drawn_specs(text, self.extended)
-            items.check_names(text, figures, tables)
+            figures, tables = drawn_specs(content, self.extended)
+            items.check_names(content, figures, tables)
             full = self._full_experiments()
             papers = dict.fromkeys(full, name)
             papers |= {key: source.study for key, source in self.extended.items()}
-            matrices = {key: (every.axes, every.cells) for key, every in full.items()}
+            matrices = {key: (it.axes, it.cells) for key, it in full.items()}
             facets, notes = self._checked_facets((figures, tables), matrices, papers)
             experiments, scale_notes = self._planned_experiments(full, facets)
-            texts = [*(source.text for source in self.extended.values()), text]
-            titles = items.checked_titles(texts, matrices.values())
-            claims = items.resolved_claims(text.get("claims", {}), matrices, name)
-        drawn = (experiments, figures, tables, titles, claims, papers)
-        study = Study(name, text["title"], *drawn, **{key: text[key] for key in STATED & {*text}})
+            contents = [*(source.content for source in self.extended.values()), content]
+            titles = items.checked_titles(contents, matrices.values())
+            claims = items.resolved_claims(content.get("claims", {}), matrices, name)
+        fields: dict[str, Any] = {key: content[key] for key in STATED & {*content}}
+        fields |= {"figures": figures, "tables": tables, "titles": titles, "claims": claims}
+        study = Study(name, content["title"], experiments, papers=papers, **fields)
         return study, [f"{name}{note}" for note in [*notes, *scale_notes]]
 
     def _full_experiments(self) -> dict[str, FullScale]:
         """The experiments at full scale. Reject overrides that match none of the study's own."""
         full: dict[str, FullScale] = {}
-        for key, block in self.text["experiments"].items():
+        for key, block in self.content["experiments"].items():
             if key in self.extended:
-                _, text, name, added = self.extended[key]
-                blocks = text["experiments"]
+                _, content, name, added = self.extended[key]
+                blocks = content["experiments"]
                 before = list(blocks)[: list(blocks).index(name)]
-                earlier = [self._full(other, blocks[other], text) for other in before]
-                full[key] = self._full(key, blocks[name], text, added)._replace(earlier=earlier)
+                earlier = [self._full(other, blocks[other], content) for other in before]
+                full[key] = self._full(key, blocks[name], content, added)._replace(earlier=earlier)
             else:
-                full[key] = self._full(key, block, self.text)
-        own = [cell for key in full.keys() - self.extended.keys() for cell in full[key].cells]
-        for position, override in enumerate(self.text.get("overrides", [])):
-            matrix.check_matched(override["given"], own, f"overrides[{position}]: ")
+                full[key] = self._full(key, block, self.content)
+        cells = [cell for key in full.keys() - self.extended.keys() for cell in full[key].cells]
+        for position, override in enumerate(self.content.get("overrides", [])):
+            matrix.check_matched(override["given"], cells, f"overrides[{position}]: ")
         return full
 
-    def _full(self, key: str, block: Values, text: Text, added: Sequence[str] = ()) -> FullScale:
-        """An experiment of a study's text, with the strategies that another study adds to it."""
-        shared, own = text.get("settings", {}), block.get("settings", {})
+    def _full(
+        self, key: str, block: Values, content: StudyContent, added: Sequence[str] = ()
+    ) -> FullScale:
+        """An experiment of a study, with the strategies that another study adds to it."""
+        shared, settings = content.get("settings", {}), block.get("settings", {})
         axes = matrix.axis_values(block)
         with errors_at(f"experiments.{key}"):
             positions = list(matrix.combinations(block))
             if added:
-                default = own.get("strategy", shared.get("strategy"))
+                default = settings.get("strategy", shared.get("strategy"))
                 positions = with_strategies(positions, added, default)
-            overrides = text.get("overrides", [])
-            cells = [_with_overrides(shared, own | values, overrides) for values in positions]
-            for name in (name for cell in cells for name in REQUIRED if name not in cell):
-                raise UserError(f"no value for '{name}'; give it under settings or as an axis")
+            overrides = content.get("overrides", [])
+            cells = [_with_overrides(shared, settings | values, overrides) for values in positions]
+            if unset := [name for cell in cells for name in REQUIRED if name not in cell]:
+                raise UserError(f"no value for '{unset[0]}'; give it under settings or as an axis")
             if self.seeds:
                 cells = matrix.with_seeds(cells, self.seeds)
                 axes["seed"] = list(dict.fromkeys(cell["seed"] for cell in cells))
         for label in paths.CELL_LABELS:
             axes.setdefault(label, list(dict.fromkeys(cell.get(label) for cell in cells)))
-        for label in axes if added else ():  # their values are last on the axes
-            further = (cell[label] for cell in cells if label in cell)
-            axes[label] = list(dict.fromkeys([*axes[label], *further]))
+        if added:  # their values are last on the axes
+            for label, values in axes.items():
+                others = (cell[label] for cell in cells if label in cell)
+                axes[label] = list(dict.fromkeys([*values, *others]))
         chosen = dict(self.default)
-        for part in (text, block):
+        for part in (content, block):
             chosen |= part.get("scales", {}).get(self.scale, {})
         if self.seeds:
             chosen.pop("seeds", None)
         return FullScale(cells, axes, chosen)
 
     def _checked_facets(
-        self, drawn: Sequence[Values], matrices: Mapping[str, items.FullScale], papers: Values
+        self, sections: Sequence[Values], matrices: Mapping[str, items.AxesAndCells], papers: Values
     ) -> tuple[dict[str, list[tuple[str, ...]]], list[str]]:
         """Check figures and tables; return the facets of those of each experiment, and notes. One
-        of an extended study in which added strategies have no place is taken out of `drawn`."""
+        of an extended study in which added strategies have no place is taken out of `sections`."""
         facets: dict[str, list[tuple[str, ...]]] = {key: [] for key in matrices}
         notes = []
-        own = {*self.text.get("figures", {}), *self.text.get("tables", {})}
-        for specs in drawn:
+        own_names = {*self.content.get("figures", {}), *self.content.get("tables", {})}
+        for specs in sections:
             for name, spec in list(specs.items()):
                 key = spec["experiment"]
                 try:
                     with errors_at(name):
                         facets[key] += items.checked_facets(spec, *matrices[key], papers[key])
                 except UserError as error:
-                    if name in own:
+                    if name in own_names:
                         raise
                     del specs[name]
                     notes.append(f": left out, as an added strategy has no place in it: {error}")
@@ -182,20 +186,20 @@ class Expansion:
     ) -> tuple[dict[str, Experiment], list[str]]:
         """Plan the experiments, with notes; `facets` are their figures' panels and hues."""
         of_study, experiments, notes = matrix.Decided(), {}, []
-        for key, (every, axes, chosen, earlier) in full.items():
+        for key, (all_cells, axes, chosen, earlier) in full.items():
             decided = {} if key in self.extended else of_study
             for previous in earlier:
                 matrix.trained_cells(previous.cells, previous.scale, decided)
             with errors_at(f"experiments.{key}"):
                 with errors_at(f".scales.{self.scale}.without"):
-                    cells = matrix.trained_cells(every, chosen, decided)
+                    cells = matrix.trained_cells(all_cells, chosen, decided)
                 seeds = list(dict.fromkeys(cell["seed"] for cell in cells))[: chosen.get("seeds")]
                 cells = [cell for cell in cells if cell["seed"] in seeds]
                 if chosen.get("thin"):
                     cells = matrix.thinned_cells(cells, facets[key])
                 experiments[key] = Experiment(self._planned_rows(cells, axes, decided), axes)
-            if len(cells) < len(every):
-                note = f".{key}: {len(cells)} of {counted(len(every), 'cell')} at this scale"
+            if len(cells) < len(all_cells):
+                note = f".{key}: {len(cells)} of {counted(len(all_cells), 'cell')} at this scale"
                 notes.append(note + "".join(map(_without_text, chosen.get("without", []))))
         return experiments, notes
 
@@ -242,13 +246,13 @@ def with_strategies(cells: list[Values], added: Iterable[str], default: str | No
     return extended
 
 
-def _with_overrides(shared: Values, own: Values, overrides: Iterable[Text]) -> Values:
+def _with_overrides(shared: Values, values: Values, overrides: Iterable[Values]) -> Values:
     """A cell's values: its study's settings, then the overrides that match it (of two that set the
     same key, the later one wins), then its experiment's settings and its values on the axes."""
-    matching = [entry for entry in overrides if matrix.matches(shared | own, entry["given"])]
+    matching = [entry for entry in overrides if matrix.matches(shared | values, entry["given"])]
     for override in matching:
         shared = shared | override["settings"]
-    return shared | own
+    return shared | values
 
 
 def _without_text(entry: Values) -> str:

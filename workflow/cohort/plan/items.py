@@ -10,32 +10,32 @@ from cohort.core.paths import CLAIMS_TABLE
 from cohort.plan.matrix import Values
 from cohort.results import figures as drawing
 from cohort.results import paper
-from cohort.results.claims.claim import Comparison, Matrix
+from cohort.results.claims.claim import Matrix, PointComparison
 from cohort.results.claims.kinds import CLAIMS
 from cohort.results.claims.values import paper_results
 from cohort.results.comparison import Item, Leaderboard, Table
 from cohort.results.series import check_at, label_text
 
 Axes = Mapping[str, list[Any]]
-FullScale = tuple[Axes, Sequence[Values]]
+AxesAndCells = tuple[Axes, Sequence[Values]]
 """The axes of an experiment and its cells."""
 
 
 def check_names(
-    text: Mapping[str, Any], figures: Mapping[str, Values], tables: Mapping[str, Values]
+    content: Mapping[str, Any], figures: Mapping[str, Values], tables: Mapping[str, Values]
 ) -> None:
     """Reject figures and tables of a study whose names clash, or whose experiment does not exist,
     and a key figure that is none."""
     if CLAIMS_TABLE in {*figures, *tables}:
         raise UserError(f"'{CLAIMS_TABLE}' is the name of the table of claims; rename yours")
-    for twice in sorted(figures.keys() & tables.keys()):
-        raise UserError(f"'{twice}' names both a figure and a table; rename one of them")
-    experiments = text["experiments"]
+    if both := sorted(figures.keys() & tables.keys()):
+        raise UserError(f"'{both[0]}' names both a figure and a table; rename one of them")
+    experiments = content["experiments"]
     for name, spec in [*figures.items(), *tables.items()]:
         key = spec["experiment"]
         if key not in experiments:
             raise UserError(f"{name}.experiment is '{key}'{suggest(key, experiments)}")
-    key = text.get("key_figure", "")
+    key = content.get("key_figure", "")
     if key and key not in figures:
         raise UserError(f"key_figure is '{key}', which is not a figure{suggest(key, figures)}")
 
@@ -51,11 +51,11 @@ def checked_facets(
     item = (kinds.get(kind) or drawing.KINDS[str(kind)]).from_spec(spec)
     item.check()
     pooled = getattr(item, "pooled", None) or []
-    for label in (*item.shown(), *item.named(), *pooled):
+    for label in (*item.labels(), *item.mentioned_values(), *pooled):
         if label not in axes:
             near = suggest(label, axes)
             raise UserError(f" names '{label}', which is not an axis of its experiment{near}")
-    for label, values in item.named().items():
+    for label, values in item.mentioned_values().items():
         _check_known(values, axes[label], f" names '{{}}', which {label} does not have here")
     item.check_cells(axes, cells)
     _check_averages(item, axes, cells)
@@ -64,28 +64,28 @@ def checked_facets(
         check_at(measure.at, end or sys.maxsize, "runs shown here")
     _check_paper(item, spec, axes, cells, study)
     if isinstance(item, Table):
-        return [tuple(item.named())]
+        return [tuple(item.mentioned_values())]
     if not isinstance(item, drawing.Kind):
-        return [item.shown()]
+        return [item.labels()]
     return [item.panels(), item.facets()[len(item.panels()) :]]
 
 
 def checked_titles(
-    texts: Sequence[Mapping[str, Any]], matrices: Collection[FullScale]
+    contents: Sequence[Mapping[str, Any]], matrices: Collection[AxesAndCells]
 ) -> dict[str, dict[str, str]]:
-    """Merge the titles of these texts, this study's last; UserError for a value no cell has."""
-    for label, values in texts[-1].get("titles", {}).items():
+    """Merge the titles of these studies, this one's last; UserError for a value no cell has."""
+    for label, values in contents[-1].get("titles", {}).items():
         existing = {label_text(value) for axes, _ in matrices for value in axes.get(label, [])}
         _check_known(values, sorted(existing), f"titles.{label} names '{{}}', which no cell has")
     titles: dict[str, dict[str, str]] = {}
-    for text in texts:
-        for label, values in text.get("titles", {}).items():
+    for content in contents:
+        for label, values in content.get("titles", {}).items():
             titles[label] = titles.get(label, {}) | values
     return titles
 
 
 def resolved_claims(
-    claims: Values, matrices: Mapping[str, FullScale], study: str
+    claims: Values, matrices: Mapping[str, AxesAndCells], study: str
 ) -> dict[str, Values]:
     """Check each claim, and add its comparisons."""
     matrix = Matrix(matrices if claims else {})
@@ -94,7 +94,7 @@ def resolved_claims(
         with errors_at(f"claims.{name}"):
             claim = CLAIMS[spec["kind"]].from_spec(spec)
             claim.check()
-            comparisons: list[Comparison] = claim.planned_comparisons(matrix)
+            comparisons: list[PointComparison] = claim.planned_comparisons(matrix)
             points = [point for comparison in comparisons for point in comparison.points]
             for point in points:
                 check_at(point.at, point.rounds, f"runs of {point.experiment} that it compares")
@@ -118,12 +118,12 @@ def _check_known(values: Iterable[str], existing: Iterable[Any], sentence: str) 
 
 def _check_averages(item: Item, axes: Axes, cells: Iterable[Values]) -> None:
     """Reject to average runs that differ in more than their seed."""
-    shown = item.shown()
+    labels = item.labels()
     several = [axis for axis, values in axes.items() if len(values) > 1]
-    free = [axis for axis in several if axis not in (*shown, "seed") and not item.ignores(axis)]
+    free = [axis for axis in several if axis not in (*labels, "seed") and not item.ignores(axis)]
     seen: dict[tuple[Any, ...], Values] = {}
     for cell in cells:
-        first = seen.setdefault(tuple(cell.get(label) for label in shown), cell)
+        first = seen.setdefault(tuple(cell.get(label) for label in labels), cell)
         for axis in free:
             if cell.get(axis) != first.get(axis):
                 both = f"{axis} {first.get(axis)} and {cell.get(axis)} as if they were seeds"

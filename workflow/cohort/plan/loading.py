@@ -46,7 +46,7 @@ class Plan:
         self.notes: list[str] = []
         self.on_note: Callable[[str], None] = lambda note: None
         self._default = scales[self.scale]
-        self._texts: dict[str, dict[str, Any]] = {}
+        self._contents: dict[str, dict[str, Any]] = {}
         names = {"dataset": list(self.datasets), "strategy": list(self.strategies)}
         self._validator = Validator(names | {"scale": [name for name in scales if name != FULL]})
         self._resolver = resolution.Resolver(
@@ -66,7 +66,7 @@ class Plan:
     def study(self, name: str) -> Study:
         """The study expanded at the config's scale. Raise UserError for a mistake in its file."""
         if name not in self.studies:
-            study, notes = self._expanded(study_file(name), self._text(name))
+            study, notes = self._expanded(study_file(name), self._content(name))
             study, skipped = self._availability.filter(study, self._resolver)
             self.studies[name] = replace(study, notes=[*notes, *skipped])
             for note in self.studies[name].notes:
@@ -74,32 +74,32 @@ class Plan:
                 self.on_note(note)
         return self.studies[name]
 
-    def check(self, file: Path, text: dict[str, Any]) -> None:
-        """Raise a UserError if a study of this text, which `file` may hold later, is invalid."""
+    def check(self, file: Path, content: dict[str, Any]) -> None:
+        """Raise a UserError if a study of this content, which `file` may hold later, is invalid."""
         with errors_at(file):
-            self._validator.check(text, "study")
-        self._expanded(file, text)
+            self._validator.check(content, "study")
+        self._expanded(file, content)
 
-    def add(self, name: str, text: dict[str, Any]) -> None:
-        """Let a study of this name have this text, which `check` accepts, without a file."""
-        self._texts[name] = text
+    def add(self, name: str, content: dict[str, Any]) -> None:
+        """Let a study of this name have this content, which `check` accepts, without a file."""
+        self._contents[name] = content
 
     def study_schema(self) -> dict[str, Any]:
         """The JSON Schema of study files, complete in itself, with the names that exist here."""
         return self._validator.self_contained("study")
 
-    def _expanded(self, file: Path, text: dict[str, Any]) -> tuple[Study, list[str]]:
+    def _expanded(self, file: Path, content: dict[str, Any]) -> tuple[Study, list[str]]:
         """Expand a study with all of its cells; return it with notes on what the scale left out."""
         with errors_at(file):
-            extended = extended_experiments(text, self._text, all_studies())
+            extended = extended_experiments(content, self._content, all_studies())
         scale, seeds = (self.scale, self._default), self.config.get("seeds", 0)
-        return Expansion(file, text, *scale, seeds, self._resolver, extended).study()
+        return Expansion(file, content, *scale, seeds, self._resolver, extended).study()
 
-    def _text(self, name: str) -> dict[str, Any]:
+    def _content(self, name: str) -> dict[str, Any]:
         """Read a study's file, validated against the schema; once for each study."""
-        if name not in self._texts:
-            self._texts[name] = self._validator.read(study_file(name), "study")
-        return self._texts[name]
+        if name not in self._contents:
+            self._contents[name] = self._validator.read(study_file(name), "study")
+        return self._contents[name]
 
     def rows(self, names: Iterable[str]) -> dict[tuple[str, str], list[Row]]:
         """The cells that the config's `only` allows, by study and experiment, each once.
@@ -168,10 +168,8 @@ class Availability:
                 count, of = len({row.digest for row, _ in lost}), len(experiment.rows)
                 where = f"{study.name}.{name}: {count} of {counted(of, 'cell')}"
                 notes.append(f"{where} skipped: {reasons}{undrawn}")
-        items = study.drawn_items().items()
-        drawable = {key: spec for key, spec in items if spec["experiment"] in experiments}
-        figures = {key: drawable[key] for key in study.figures if key in drawable}
-        tables = {key: drawable[key] for key in study.tables if key in drawable}
+        figures = {key: it for key, it in study.figures.items() if it["experiment"] in experiments}
+        tables = {key: it for key, it in study.tables.items() if it["experiment"] in experiments}
         study = replace(study, experiments=experiments, figures=figures, tables=tables)
         return replace(study, skipped=skipped), notes
 
@@ -204,16 +202,17 @@ def load(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> 
 def unexpanded_plan(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
     """Plan as `load` does, without expanding any study yet. `whole` overrides are all of the
     config: config.yaml may be that of a workflow of which Cohort is a module."""
-    own: Any = {}
+    config: Any = {}
     if not whole:
         if not CONFIG_FILE.exists():
             hint = "go to the folder with the Snakefile, or make one with cohort init FOLDER"
             raise UserError(f"{CONFIG_FILE} does not exist: {hint}")
-        own = read_yaml(CONFIG_FILE)
-        own = own.get("cohort", own) if isinstance(own, dict) else own  # of which it is a module
-        if not isinstance(own, dict):
+        config = read_yaml(CONFIG_FILE)
+        if isinstance(config, dict):  # perhaps of a workflow of which Cohort is a module
+            config = config.get("cohort", config)
+        if not isinstance(config, dict):
             raise UserError(f"{CONFIG_FILE}: must be a mapping, as in config/README.md")
-    config = read_yaml(ROOT / CONFIG_FILE) | own | dict(overrides or {})
+    config = read_yaml(ROOT / CONFIG_FILE) | config | dict(overrides or {})
     scales = read_yaml(scales_file := shipped(CONFIG / "scales.yaml"))
     # Of all data sets, built-in ones and the user's, whether or not they are valid.
     files = (shipped(CONFIG / "datasets.yaml"), user_files.folder() / "datasets.yaml")
@@ -251,16 +250,14 @@ def all_studies() -> list[str]:
 
 def drawn_names(study: str) -> list[str]:
     """The names of a study's figures, tables and table of claims, without expanding it.
+    Empty where its file cannot be read: expanding it says why."""
 
-    Empty where its file cannot be read: expanding it says why.
-    """
-
-    def text(name: str) -> Any:
+    def read(name: str) -> Any:
         return read_yaml(study_file(name))
 
     try:
-        content = text(study)
-        figures, tables = drawn_specs(content, extended_experiments(content, text, all_studies()))
+        content = read(study)
+        figures, tables = drawn_specs(content, extended_experiments(content, read, all_studies()))
         names = [*figures, *tables, *([CLAIMS_TABLE] if content.get("claims") else [])]
         return [name for name in dict.fromkeys(names) if re.fullmatch(WORD, name)]
     except (UserError, AttributeError, TypeError, KeyError):
@@ -276,18 +273,18 @@ def require_study(name: str) -> str:
 
 def _read_entries(name: str, validator: Validator) -> dict[str, Any]:
     """Read the entries of config/{name}.yaml, then those of the user's file of that name, if any.
-
-    Raise a UserError where one of the user's has the name of a built-in one.
-    """
+    Raise a UserError where one of the user's has the name of a built-in one."""
     file = shipped(CONFIG / f"{name}.yaml")
     user_file = user_files.folder() / file.name
     entries, added = validator.read(file, name), {}
     if user_file.exists() and read_yaml(user_file):
         added = validator.read(user_file, name)
-    for taken in entries.keys() & added.keys():
-        raise UserError(f"{user_file}: {taken} is in {file} already; give yours another name")
-    for key, entry in {**entries, **added}.items() if name == "datasets" else ():
-        if (parser := parser_name(key, entry)) not in PARSERS:
-            where = f"{user_file if key in added else file}: {key}.parser is '{parser}'"
-            raise UserError(f"{where}, which is not known{suggest(parser, PARSERS)}")
-    return entries | added
+    if taken := sorted(entries.keys() & added.keys()):
+        raise UserError(f"{user_file}: {taken[0]} is in {file} already; give yours another name")
+    entries |= added
+    if name == "datasets":
+        for key, entry in entries.items():
+            if (parser := parser_name(key, entry)) not in PARSERS:
+                where = f"{user_file if key in added else file}: {key}.parser is '{parser}'"
+                raise UserError(f"{where}, which is not known{suggest(parser, PARSERS)}")
+    return entries

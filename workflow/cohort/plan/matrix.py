@@ -126,13 +126,13 @@ def _scaled_schedule(name: str, share: float) -> str:
     return str(replace(scaled, **rounded))
 
 
-def _scaled_interval(every: int | str, share: float) -> int | str:
+def _scaled_interval(interval: int | str, share: float) -> int | str:
     """Scale an evaluation interval so that the number of evaluations stays, at least one round
     apart; `last 10` stays ten rounds."""
-    if isinstance(every, int):
-        return max(1, round(every * share)) if every else 0
+    if isinstance(interval, int):
+        return max(1, round(interval * share)) if interval else 0
     numbers = r"(?<!last )\b[0-9]+"
-    return re.sub(numbers, lambda number: str(_scaled_interval(int(number[0]), share)), every)
+    return re.sub(numbers, lambda number: str(_scaled_interval(int(number[0]), share)), interval)
 
 
 def settings_of(values: Values) -> Values:
@@ -145,14 +145,14 @@ def trained_cells(cells: list[Values], scale: Scale, decided: Decided) -> list[V
     earlier experiment leaves out. `decided`, which this adds to, holds what the first experiment
     that has a run does with it."""
     identities = list(map(identity_of, cells))
-    kept = list(zip(identities, cells, strict=True))
+    remaining = list(zip(identities, cells, strict=True))
     for entry in scale.get("without", []):
         check_matched(entry, cells)
-        kept = [pair for pair in kept if not matches(pair[1], entry)]
-    wanted = {identity for identity, _ in kept}
+        remaining = [pair for pair in remaining if not matches(pair[1], entry)]
+    wanted = {identity for identity, _ in remaining}
     for identity in identities:
         decided.setdefault(identity, scale if identity in wanted else None)
-    return [cell for identity, cell in kept if decided[identity] is not None]
+    return [cell for identity, cell in remaining if decided[identity] is not None]
 
 
 def with_exceptions(scale: Scale, cell: Values) -> Scale:
@@ -170,17 +170,15 @@ def identity_of(cell: Values) -> Identity:
 
 def with_seeds(cells: list[Values], count: int) -> list[Values]:
     """The cells with `count` seeds each: the first ones that they have, then the next numbers.
-
-    Cells that differ in nothing but their seed stay together.
-    """
+    Cells that differ in nothing but their seed stay together."""
     groups: dict[Identity, list[Values]] = {}
     for cell in cells:
         groups.setdefault(_without_seed(cell), []).append(cell)
     seeded = []
     for group in groups.values():
-        own = list(dict.fromkeys(cell["seed"] for cell in group))
-        further = (seed for seed in range(count + len(own)) if seed not in own)
-        seeded += [group[0] | {"seed": seed} for seed in [*own, *further][:count]]
+        seeds = list(dict.fromkeys(cell["seed"] for cell in group))
+        others = (seed for seed in range(count + len(seeds)) if seed not in seeds)
+        seeded += [group[0] | {"seed": seed} for seed in [*seeds, *others][:count]]
     return seeded
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from cohort import settings as cell_settings
 from cohort.core import UserError, errors_at, paths, suggest
 from cohort.core.components import Component, canonical, cast_to_type
-from cohort.core.errors import refusals_as_errors
+from cohort.core.errors import explain_value_errors
 from cohort.core.randomness import generator
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.parsers import DEFAULTS as DATA_DEFAULTS
@@ -26,7 +26,7 @@ from cohort.settings import DEFAULTS, SHARD_KEYS, PlannedFile, Settings, local_w
 from cohort.training.cell import PARTS, Cell
 from cohort.training.evaluators import EVALUATORS
 
-MOST_MEMORY = 16e9  # bytes that a selector may take beside training
+MAX_MEMORY = 16e9  # bytes that a selector may take beside training
 DEFAULT_PARTS = {"objective": {"name": "cross-entropy"}, "server": {"name": "average"}}
 HINTS = typing.get_type_hints(Settings)
 REQUIRED = [name for name, default in DEFAULTS.items() if default is dataclasses.MISSING]
@@ -147,12 +147,12 @@ def _versions(cell: Cell) -> dict[str, int]:
 def check_partition(scheme: Scheme, settings: Mapping[str, Any], info: DatasetInfo) -> None:
     """Reject a scheme that cannot deal this data set to so many clients."""
     dataset, samples, validation = (settings[key] for key in ("dataset", "samples", "validation"))
-    left = scaled_count(info["train"], samples) - scaled_count(validation, samples)
-    if left < 1:
+    rest = scaled_count(info["train"], samples) - scaled_count(validation, samples)
+    if rest < 1:
         has = f"{dataset} has only {info['train']} training samples to share"
         raise UserError(f"validation is {validation}, but {has}")
-    with refusals_as_errors(f"partition '{scheme}' of {dataset} is impossible: "):
-        scheme.scaled(samples).check(info["classes"], settings["clients"], left, info.get("groups"))
+    with explain_value_errors(f"partition '{scheme}' of {dataset} is impossible: "):
+        scheme.scaled(samples).check(info["classes"], settings["clients"], rest, info.get("groups"))
 
 
 def check_shape(cell: Cell, info: DatasetInfo) -> None:
@@ -161,7 +161,7 @@ def check_shape(cell: Cell, info: DatasetInfo) -> None:
     settings, kind = cell.settings, info.get("kind", DATA_DEFAULTS["kind"])
     model, augmentation = MODELS[settings.model](), AUGMENTATIONS[settings.augmentation]()
     for part, component in (("model", model), ("augmentation", augmentation)):
-        with refusals_as_errors(f"{part} '{component.name}' cannot take {settings.dataset}: "):
+        with explain_value_errors(f"{part} '{component.name}' cannot take {settings.dataset}: "):
             if kind not in component.kinds:
                 raise ValueError(f"takes {' or '.join(component.kinds)}, not {kind}")
             component.check(tuple(info["shape"]))
@@ -185,12 +185,12 @@ def check_cohort(cell: Cell, info: DatasetInfo) -> None:
         raise UserError(f"reserve is {reserve}, but {has}")
     if not reserve and any(need.reserved for need in needs_of(selector)):
         raise UserError(f"{strategy} evaluates reserved samples, so reserve must be at least 1")
-    with refusals_as_errors(f"{strategy} is impossible: "):
+    with explain_value_errors(f"{strategy} is impossible: "):
         selector.check(clients, cell.participation.invited(cohort, clients))
-    if (memory := selector.memory(reserved, classes, clients)) > MOST_MEMORY:
+    if (memory := selector.memory(reserved, classes, clients)) > MAX_MEMORY:
         wanted = f"{strategy} would need {memory / 1e9:.0f} GB of memory for {clients} clients"
-        held = f"{reserved} reserved samples and {classes} classes"
-        raise UserError(f"{wanted}, {held}; {MOST_MEMORY / 1e9:.0f} are allowed: reduce reserve")
+        amounts = f"{reserved} reserved samples and {classes} classes"
+        raise UserError(f"{wanted}, {amounts}; {MAX_MEMORY / 1e9:.0f} are allowed: reduce reserve")
 
 
 def check_procedure(cell: Cell, info: DatasetInfo) -> None:
@@ -205,13 +205,13 @@ def check_procedure(cell: Cell, info: DatasetInfo) -> None:
         raise UserError(f"'{settings.participation}' goes by simulated time: set client_devices")
     speeds = cell.client_devices.speeds(settings.clients, generator(settings.seed, "devices"))
     if speeds and not isinstance(cell.selector, Allocating | Probing):
-        with refusals_as_errors(f"participation '{settings.participation}': "):
+        with explain_value_errors(f"participation '{settings.participation}': "):
             # without the time of transfers, which a run knows
-            least = local_work(settings.J)[0] * settings.batch / speeds.samples
-            cell.participation.check(least)
-    with refusals_as_errors(f"availability '{settings.availability}' "):
+            seconds = local_work(settings.J)[0] * settings.batch / speeds.samples
+            cell.participation.check(seconds)
+    with explain_value_errors(f"availability '{settings.availability}' "):
         cell.availability.check(settings.clients)
-    with refusals_as_errors(f"procedure '{settings.procedure}' "):
+    with explain_value_errors(f"procedure '{settings.procedure}' "):
         cell.procedure.check(cell)
     named = [name for name, kind in EVALUATORS.items() if kind.setting == "evaluators"]
     for name in cell_settings.plans_by_name(settings.evaluators):
@@ -219,5 +219,5 @@ def check_procedure(cell: Cell, info: DatasetInfo) -> None:
             raise UserError(f"evaluators: '{name}' is not known{suggest(name, named)}")
     for evaluator in (kind() for kind in EVALUATORS.values()):
         if evaluator.plan(cell):
-            with refusals_as_errors(""):
+            with explain_value_errors(""):
                 evaluator.check(cell)

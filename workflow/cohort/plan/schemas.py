@@ -35,7 +35,7 @@ from cohort.training.cell import PARTS
 
 Schema = dict[str, Any]
 
-LONGEST = 200  # characters of a name, which becomes a part of a path, or of a quoted value
+MAX_CHARS = 200  # of a name, which becomes a part of a path, or of a quoted value
 NAME = {
     "type": "string",
     "pattern": r"^[A-Za-z0-9][A-Za-z0-9 .=+()/_-]{0,39}$",
@@ -77,9 +77,7 @@ def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
 
 def _settings_schema(words: Mapping[str, list[str]]) -> Schema:
     """The schema of a cell's settings, and of its strategy's parameters (`selector.buffer`).
-
-    Parameters may have any value here: they are checked later, when the component is known.
-    """
+    Parameters may have any value here: they are checked later, when the component is known."""
     settings: Schema = schema_of(Settings)["properties"]
     for key in settings.keys() & words.keys():
         settings[key] = settings[key] | {"enum": words[key]}
@@ -124,7 +122,7 @@ def _named_schema(name: str) -> Schema:
 def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
     """Yield an error unless the whole value matches: JSON Schema allows a newline after `$`, and a
     name too long for a file's."""
-    too_long = pattern.endswith("$") and isinstance(value, str) and len(value) > LONGEST
+    too_long = pattern.endswith("$") and isinstance(value, str) and len(value) > MAX_CHARS
     if isinstance(value, str) and (too_long or "\n" in value or not re.search(pattern, value)):
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
@@ -211,17 +209,17 @@ def _sentence(error: ValidationError) -> str:
     """The key of a validation error and its message, with a near word for an unknown one and the
     schema's description for a value of the wrong form."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
-    key = "".join(steps)[: 2 * LONGEST].lstrip(".") or "the file"
+    key = "".join(steps)[: 2 * MAX_CHARS].lstrip(".") or "the file"
     rule = str(error.validator)
     value: Any = error.instance
     schema: Any = error.schema
     if rule == "additionalProperties":
         allowed = schema.get("properties", {})
         unknown = next(name for name in value if name not in allowed)
-        return f"{key} has an unknown key {_quoted(unknown)}{suggest(unknown[:LONGEST], allowed)}"
+        return f"{key} has an unknown key {_quoted(unknown)}{suggest(unknown[:MAX_CHARS], allowed)}"
     if rule in ("enum", "const"):
         choices: Any = error.validator_value if rule == "enum" else [error.validator_value]
-        near = suggest(str(value)[:LONGEST], choices)
+        near = suggest(str(value)[:MAX_CHARS], choices)
         return f"{key} is {_quoted(value)}, which is not known{near}"
     message = error.message.replace(repr(value), _quoted(value))
     if rule == "type" and error.validator_value == "number" and isinstance(value, str):
@@ -234,4 +232,4 @@ def _sentence(error: ValidationError) -> str:
 
 def _quoted(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return text if len(text) <= MAX_CHARS else f"{text[:MAX_CHARS]}..."

@@ -86,7 +86,8 @@ def parse_only(text: str) -> Wanted:
     """Parse `strategy=fedavg|loss,seed=0` into the values that each label may have; an empty text,
     which allows every cell, gives no labels."""
     wanted: dict[str, list[str]] = {}
-    for part in text.split(",") if text else []:
+    parts = text.split(",") if text else []
+    for part in parts:
         label, separator, values = part.strip().partition("=")
         if not separator:
             raise UserError(f"only '{text}': '{part}' must be LABEL=VALUE, e.g. strategy=fedavg")
@@ -108,14 +109,16 @@ def check_only(wanted: Wanted, studies: Sequence[Study]) -> None:
     rows += [row for study in studies for here in study.skipped.values() for row, _ in here]
     names = " or ".join(study.name for study in studies)
     labels = dict.fromkeys(label for row in rows for label in row.labels)
-    for label, values in wanted.items() if rows else ():
+    if not rows:
+        return
+    for label, values in wanted.items():
         if label not in labels:
             where = f"only {label}={'|'.join(values)}: {names} has no label"
             raise UserError(f"{where} '{label}'{suggest(label, labels)}")
-        known = dict.fromkeys(str(row.labels[label]) for row in rows if label in row.labels)
+        existing = dict.fromkeys(str(row.labels[label]) for row in rows if label in row.labels)
         for value in values:
-            if value not in known:
-                near = suggest(value, known)
+            if value not in existing:
+                near = suggest(value, existing)
                 raise UserError(f"only {label}={value} matches no cell of {names}{near}")
-    if rows and not any(is_wanted(row, wanted) for row in rows):
+    if not any(is_wanted(row, wanted) for row in rows):
         raise UserError(f"only: no cell of {names} has all of {', '.join(wanted)} as wanted")

@@ -8,8 +8,8 @@ from yaml.constructor import ConstructorError
 
 from cohort.core.errors import UserError
 
-MOST_VALUES = 200_000  # with those that aliases repeat: a few lines of aliases can mean billions
-LARGEST_BITS = 63
+MAX_VALUES = 200_000  # with those that aliases repeat: a few lines of aliases can mean billions
+MAX_BITS = 63
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -44,22 +44,22 @@ def read_yaml(path: str | Path) -> Any:
         raise UserError(f"{path}: is nested too deeply, or contains itself") from None
     except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark is not None else ""
-        raise UserError(f"{path}{line}: {getattr(error, 'problem', None) or error}") from None
+        position = f", line {mark.line + 1}" if mark is not None else ""
+        raise UserError(f"{path}{position}: {getattr(error, 'problem', None) or error}") from None
 
 
 def _count_values(value: Any, counts: dict[int, int]) -> int:
     """Count the values nested in a value, by means of the `counts` of the mappings and lists that
     were counted already, by id. Raise ValueError for too many, or too large a number."""
-    if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise ValueError("a whole number has more than 18 digits")
     if not isinstance(value, (dict, list)):
         return 1
     if id(value) not in counts:
         parts = value.values() if isinstance(value, dict) else value
         counts[id(value)] = 1 + sum(_count_values(part, counts) for part in parts)
-    if counts[id(value)] > MOST_VALUES:
-        raise ValueError(f"more than {MOST_VALUES} values, aliases included")
+    if counts[id(value)] > MAX_VALUES:
+        raise ValueError(f"more than {MAX_VALUES} values, aliases included")
     return counts[id(value)]
 
 

@@ -29,7 +29,7 @@ ACCURACY = "test_accuracy"
 COSTS_TO_BASELINE = {"simulated_seconds": "seconds_to_fedavg", "bytes_down": "bytes_down_to_fedavg"}
 
 POSITIONS = ("round", "client", "label")
-EMPTY = pd.DataFrame({key: [None] for key in ("metric", *POSITIONS)} | {"value": [float("nan")]})
+PLACEHOLDER_ROW = pd.DataFrame([dict.fromkeys(("metric", *POSITIONS)) | {"value": float("nan")}])
 TYPES = {"metric": "string", **dict.fromkeys(POSITIONS, "Int64"), "value": "float64"}
 Arrays = dict[str, np.ndarray]
 Values = tuple[str, Any, dict[str, Any]]
@@ -37,7 +37,7 @@ Values = tuple[str, Any, dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Result:
+class CellResult:
     """A cell's status, its metrics as rows of the table, and the `attributes_of` its record."""
 
     status: str
@@ -49,7 +49,7 @@ def collect(
     plan: str | Path,
     output: str | Path,
     *,
-    result_of: Callable[[str], Result] | None = None,
+    result_of: Callable[[str], CellResult] | None = None,
     sources: str = "",
 ) -> None:
     """Write the metrics of an experiment's cells as Parquet, a row per cell, metric and round (or
@@ -66,7 +66,7 @@ def collect(
         again = f" {seen[cell['digest']]}" if seen[cell["digest"]] > 1 else ""
         result = (result_of or read_result)(cell["path"])
         runs.append(cell | {"status": result.status} | result.attributes)
-        parts.append(result.values if len(result.values) else EMPTY)
+        parts.append(result.values if len(result.values) else PLACEHOLDER_ROW)
         head = {key: experiment[key] for key in ("study", "experiment")}
         head |= {"digest": cell["digest"] + again, **cell["labels"], "status": result.status}
         head["share"] = cell.get("share", 1.0)
@@ -82,12 +82,12 @@ def collect(
     series.write_metrics(output, table, {**experiment, "cells": runs}, sources)
 
 
-def read_result(path: str | Path) -> Result:
+def read_result(path: str | Path) -> CellResult:
     """Read the status, metrics and attributes of a finished cell from its record."""
     return result_of_record(read(path))
 
 
-def result_of_record(record: Record) -> Result:
+def result_of_record(record: Record) -> CellResult:
     """The status, metrics and attributes of a finished cell, from its record in memory."""
     history, counts = record.history, record.clients["label_counts"]
     by_step, profiled = step_metrics(history, len(counts))
@@ -101,17 +101,13 @@ def result_of_record(record: Record) -> Result:
     is_stated = counts > 0
     is_stated[-1, -1] = True  # states how many clients and classes exist
     clients, labels = np.nonzero(is_stated)
-    rows = _table(
-        [
-            *_by_round(history),
-            *((name, [value], {"round": last}) for name, value in by_run.items()),
-            *((name, each, {"round": range(1, len(each) + 1)}) for name, each in by_step.items()),
-            *((name, each, {"client": range(len(each))}) for name, each in by_client.items()),
-            *((name, each, {"label": range(len(each))}) for name, each in by_class.items()),
-            ("label_count", counts[is_stated], {"client": clients, "label": labels}),
-        ]
-    )
-    return Result(record.header["status"], rows, attributes_of(record))
+    parts: list[Values] = list(_by_round(history))
+    parts += [(name, [value], {"round": last}) for name, value in by_run.items()]
+    parts += [(name, array, {"round": range(1, len(array) + 1)}) for name, array in by_step.items()]
+    parts += [(name, array, {"client": range(len(array))}) for name, array in by_client.items()]
+    parts += [(name, array, {"label": range(len(array))}) for name, array in by_class.items()]
+    parts.append(("label_count", counts[is_stated], {"client": clients, "label": labels}))
+    return CellResult(record.header["status"], _table(parts), attributes_of(record))
 
 
 def attributes_of(record: Record) -> dict[str, Any]:
@@ -135,8 +131,8 @@ def _origin(source: Mapping[str, Any]) -> str:
     """A release's name, followed by the releases from which it had taken the run: `ours (there from
     theirs)`. A release that was exported over itself is not named twice."""
     name, sources = source["release"], map(_origin, source.get("restored", ()))
-    further = " and ".join(other for other in sources if other != name)
-    return f"{name} (there from {further})" if further else name
+    earlier = " and ".join(other for other in sources if other != name)
+    return f"{name} (there from {earlier})" if earlier else name
 
 
 def settings_with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,18 +201,18 @@ def _by_round(history: History) -> Iterator[Values]:
 def _table(parts: list[Values]) -> pd.DataFrame:
     """A row per value with metric, round, client and label, missing where a metric has none."""
     if not parts:
-        return EMPTY.iloc[:0]
+        return PLACEHOLDER_ROW.iloc[:0]
     metrics, values, positions = zip(*parts, strict=True)
     lengths = list(map(len, values))
     columns: dict[str, Any] = {"metric": np.repeat(metrics, lengths)}
     for name in POSITIONS:
-        missing = np.repeat([name not in own for own in positions], lengths)
+        missing = np.repeat([name not in position for position in positions], lengths)
         filled = [
-            np.asarray(own.get(name, np.zeros(length)), np.int64)
-            for own, length in zip(positions, lengths, strict=True)
+            np.asarray(position.get(name, np.zeros(length)), np.int64)
+            for position, length in zip(positions, lengths, strict=True)
         ]
         columns[name] = pd.arrays.IntegerArray(np.concatenate(filled), missing)
-    columns["value"] = np.concatenate([np.asarray(own, np.float64) for own in values])
+    columns["value"] = np.concatenate([np.asarray(part, np.float64) for part in values])
     return pd.DataFrame(columns)
 
 
@@ -254,8 +250,7 @@ def run_metrics(history: History, clients: int) -> dict[str, float]:
 
 
 def client_seconds(history: History) -> list[tuple[int, float]]:
-    """Pairs of a round and its seconds of training divided by the clients chosen, answered or
-    not."""
+    """Pairs of round and seconds of training, divided by the clients chosen, answered or not."""
     training = history.cost.get("seconds_training", [])
     return [(round, value / max(1, len(history.cohorts[round - 1]))) for round, value in training]
 

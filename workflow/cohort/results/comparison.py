@@ -19,7 +19,7 @@ from cohort.core.errors import UserError, suggest
 from cohort.core.sealed_json import from_json, read_sealed
 from cohort.results import series, statistics
 from cohort.results.names import BASELINE, BY_CLIENT, BY_ROUND, CLIENT, GAIN, METRICS, Names
-from cohort.results.paper import Cell, PaperMatch, PaperValue, match_values, read_papers
+from cohort.results.paper import LabeledCell, PaperMatch, PaperValue, match_values, read_papers
 from cohort.results.statistics import Sample, Standings, paired_differences
 from cohort.settings import SHARD_KEYS
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 CONDITIONS = (*SHARD_KEYS, "model", "panel", CLIENT)
-"""The labels of what a run is given, not of what it does with it."""
+"""Labels that describe a run's setting (data, clients, model), not its method."""
 
 Key = tuple[str, ...]
 """The values of a result's labels."""
@@ -72,7 +72,7 @@ class Measure:
         return "" if self.over_settings else METRICS[self.shown_metric].better
 
     def matches(
-        self, file: str | Path, cells: Iterable[Cell], labels: Iterable[str]
+        self, file: str | Path, cells: Iterable[LabeledCell], labels: Iterable[str]
     ) -> list[PaperMatch]:
         """Match the paper's values, single ones or curves, with each combination of the measure's
         labels. `labels` are all that the cells have."""
@@ -90,7 +90,7 @@ class Item(Component):
     def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
         """Raise UserError when an experiment with these axes and cells cannot be shown so."""
 
-    def shown(self) -> tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:
         """Every label by which the item distinguishes runs."""
         raise NotImplementedError
 
@@ -98,7 +98,7 @@ class Item(Component):
         """Whether runs that differ only in this label may be shown as one."""
         return False
 
-    def named(self) -> Mapping[str, Sequence[str]]:
+    def mentioned_values(self) -> Mapping[str, Sequence[str]]:
         """The label values that the item's fields mention, by label, for planning to check."""
         return {}
 
@@ -124,19 +124,20 @@ class Leaderboard(Item):
         check_measures(self.measures(), BY_ROUND)
 
     def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
-        statistics.check_settings(STRATEGY, self.named(), axes, cells)
+        statistics.check_settings(STRATEGY, self.mentioned_values(), axes, cells)
 
-    def shown(self) -> tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:
         return (STRATEGY,)
 
     def ignores(self, label: str) -> bool:
         return True
 
-    def named(self) -> dict[str, list[str]]:
+    def mentioned_values(self) -> dict[str, list[str]]:
         return statistics.values_left_out(self.without)
 
     def measures(self) -> list[Measure]:
-        return measures_of(self, labels=(STRATEGY,), over_settings=True, left_out=self.named())
+        left_out = self.mentioned_values()
+        return measures_of(self, labels=(STRATEGY,), over_settings=True, left_out=left_out)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,10 +171,10 @@ class Table(Item):
         """The labels of the rows and of the columns."""
         return tuple(dict.fromkeys([*self.rows, self.columns]))
 
-    def shown(self) -> tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:
         return tuple(label for label in self.facets() if label != CLIENT)
 
-    def named(self) -> dict[str, list[str]]:
+    def mentioned_values(self) -> dict[str, list[str]]:
         return {STRATEGY: [*self.minus, *self.minus.values()]} if self.minus else {}
 
     def measures(self) -> list[Measure]:
@@ -192,20 +193,20 @@ class Table(Item):
 
 def measures_of(table: Table | Leaderboard, **fields: Any) -> list[Measure]:
     """The measures of a table: its metric and those of `also`, at rounds of their own or its."""
-    further = [text.partition(" ")[::2] for text in table.also or []]
-    pairs = [(table.metric, table.at), *((metric, at or table.at) for metric, at in further)]
+    others = [text.partition(" ")[::2] for text in table.also or []]
+    pairs = [(table.metric, table.at), *((metric, at or table.at) for metric, at in others)]
     return [Measure(metric=metric, at=at, **fields) for metric, at in pairs]
 
 
 def check_measures(measures: Sequence[Measure], available: Sequence[str]) -> None:
     """Raise UserError for a measure whose metric, or its gain, or whose `at` does not exist."""
-    for metric, at, shown in ((it.metric, it.at, it.shown_metric) for it in measures):
+    for metric, at, shown_metric in ((it.metric, it.at, it.shown_metric) for it in measures):
         if metric not in available:
             near = suggest(metric, available)
             raise UserError(f"also names the metric '{metric}', which is not known{near}")
         if at not in series.WORDS and not series.rounds_of(at):
             raise UserError(f"also: '{at}' is not a value of at{suggest(str(at), series.WORDS)}")
-        if shown not in METRICS:
+        if shown_metric not in METRICS:
             raise UserError(f"minus cannot subtract {metric}, of which no gain is known")
 
 
@@ -242,8 +243,8 @@ class Result:
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the mean; that of a share stays between 0 and 100 %."""
         metric = METRICS[self.metric]
-        shown = self.sample.scaled(metric.scale)
-        low, high = metric.clip_interval(shown.mean, shown.interval())
+        scaled = self.sample.scaled(metric.scale)
+        low, high = metric.clip_interval(scaled.mean, scaled.interval())
         return low / metric.scale, high / metric.scale
 
     @property
@@ -295,7 +296,7 @@ def compare(
 ) -> Comparison:
     """Compare the runs of a metrics file by each measure of a figure or table. Results have the
     study's order of each label's values."""
-    labels, names = list(measures[0].labels), Names.of(spec["look"])
+    labels, names = list(measures[0].labels), Names.of(spec["style"])
     results: list[Result] = []
     for measure in measures:
         metrics = series.read_metric(metrics_file, measure.metric)
@@ -309,13 +310,13 @@ def compare(
         value = cells["value"].where(finished)
         cells = cells.assign(value=value, finished=finished, diverged=diverged)
         cells = series.subtract_partners(cells, measure.minus) if measure.minus else cells
-        own = list(_results(measure, cells))
+        measured = list(_results(measure, cells))
         if measure.paper:
-            own = _with_paper(own, measure, cells, spec)
-        own = own if measure.over_settings else _with_contrasts(own)
-        runs = {result.key: result.values for result in own}
+            measured = _with_paper(measured, measure, cells, spec)
+        measured = measured if measure.over_settings else _with_contrasts(measured)
+        runs = {result.key: result.values for result in measured}
         best = best_keys(runs, measure.labels, measure.better)
-        results += [replace(result, best=result.key in best) for result in own]
+        results += [replace(result, best=result.key in best) for result in measured]
     for label in reversed(labels):
         order = names.ordered(label, (result.labels[label] for result in results))
         results.sort(key=lambda result: order.index(result.labels[label]))
@@ -335,13 +336,13 @@ def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
     varied = {name for _, group in groups for name in others if group[name].nunique() > 1}
     mixed = [name for name in others if name == "seed" or name in varied]
     for key, group in groups:
-        valued = group[group["value"].notna()]
-        runs = map(" ".join, valued[mixed].itertuples(index=False, name=None))
+        with_value = group[group["value"].notna()]
+        runs = map(" ".join, with_value[mixed].itertuples(index=False, name=None))
         yield Result(
             labels=dict(zip(labels, map(str, key), strict=True)),
             metric=measure.shown_metric,
             at=str(measure.at),
-            values=dict(zip(runs, valued["value"].astype(float), strict=True)),
+            values=dict(zip(runs, with_value["value"].astype(float), strict=True)),
             planned=len(group),
             finished=int(group["finished"].sum()),
             diverged=int(group["diverged"].sum()),

@@ -111,11 +111,11 @@ class Names:
     titles: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, look: Mapping[str, Any]) -> Self:
-        """The names in the `look` of a resolved figure or table, with values as in the metrics."""
-        orders = look.get("orders", {})
+    def of(cls, style: Mapping[str, Any]) -> Self:
+        """The names in the `style` of a resolved figure or table, with values as in the metrics."""
+        orders = style.get("orders", {})
         texts = {label: list(map(label_text, values)) for label, values in orders.items()}
-        return cls(orders=texts, titles=dict(look.get("titles", {})))
+        return cls(orders=texts, titles=dict(style.get("titles", {})))
 
     def ordered(self, label: str, values: Iterable[str]) -> list[str]:
         """The distinct values in the study's order, those that it does not list last, ascending."""

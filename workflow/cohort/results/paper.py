@@ -19,10 +19,11 @@ from cohort.results.series import NO_VALUE, label_text
 FOLDER = Path("resources/paper_values")
 # From the most to the least trusted: the first one counts where several have a value.
 SOURCES = ("printed", "authors' log", "derived", "approximate")
-FIXED = ("item", "source", "doubtful", "other", "metric", "at", "round", "value", "sd")
+REQUIRED_COLUMNS = ("item", "source", "doubtful", "other", "metric", "at", "round", "value", "sd")
 RUNS = "runs"  # how many runs a value is the mean of, a column that a file may have
+NON_LABELS = (*REQUIRED_COLUMNS, RUNS)
 Labels = Mapping[str, str]
-Cell = Mapping[Any, Any]
+LabeledCell = Mapping[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -78,10 +79,11 @@ def read_papers(files: Sequence[Path], items: str, metric: str) -> list[list[Pap
             "or leave paper out"
         )
     existing = dict.fromkeys(item for file in opened if file for item, _ in file.indices)
-    asked = {item.strip(): None for item in items.split(",")}
-    for item in (item for item in asked if item not in existing):
-        raise UserError(f"paper is '{item}', which is not in {where}{suggest(item, existing)}")
-    return [file.values(asked, metric) if file else [] for file in opened]
+    wanted = {item.strip(): None for item in items.split(",")}
+    for item in wanted:
+        if item not in existing:
+            raise UserError(f"paper is '{item}', which is not in {where}{suggest(item, existing)}")
+    return [file.values(wanted, metric) if file else [] for file in opened]
 
 
 class PaperFile:
@@ -115,7 +117,7 @@ class PaperFile:
         }
         return PaperValue(
             **{name: row[name] for name in ("item", "source", "doubtful", "other", "metric", "at")},
-            labels={name: row[name] for name in row if row[name] and name not in (*FIXED, RUNS)},
+            labels={name: row[name] for name in row if row[name] and name not in NON_LABELS},
             round=int(numbers["round"]) if "round" in numbers else None,
             value=numbers["value"],
             sd=numbers.get("sd"),
@@ -143,7 +145,7 @@ def _cached_file(file: str, *version: int) -> PaperFile:
     """A version of a file. Planning a study asks for AML's curves 70 times."""
     with explain_errors(file), open(file, encoding="utf-8", newline="") as lines:
         reader = csv.DictReader(lines)
-        missing = [name for name in FIXED if name not in (reader.fieldnames or ())]
+        missing = [name for name in REQUIRED_COLUMNS if name not in (reader.fieldnames or ())]
         if missing:
             raise UserError(f"{file}: lacks the column '{missing[0]}'")
         return PaperFile(file, reader)
@@ -159,27 +161,27 @@ class PaperMatch:
 
 def match_values(
     values: list[PaperValue],
-    cells: Iterable[Cell],
-    shown: Iterable[str],
+    cells: Iterable[LabeledCell],
+    group_by: Iterable[str],
     labels: Iterable[str],
     *,
     at: str = "",
 ) -> list[PaperMatch]:
-    """Group the cells by the labels `shown` and find the values that belong to each group.
+    """Group the cells by the labels `group_by` and find the values that belong to each group.
 
     A group gets one value where `at` is given, otherwise a curve, sorted by round. A value fits a
-    group if no label that all of the group's cells share contradicts it, shown or not: an
+    group if no label that all of the group's cells share contradicts it: an
     experiment with one model does not match the values of other models. Of the values that fit,
     those of the most trusted source count. Raise UserError where two values fit.
     """
-    shown, labels = tuple(shown), tuple(labels)
+    group_by, labels = tuple(group_by), tuple(labels)
     by_labels: defaultdict[Any, list[PaperValue]] = defaultdict(list)  # those of a curve together
     for value in values:
         if not at or value.at in ("", at):
             by_labels[tuple(value.labels.items())].append(value)
-    groups: defaultdict[tuple[str, ...], list[Cell]] = defaultdict(list)
+    groups: defaultdict[tuple[str, ...], list[LabeledCell]] = defaultdict(list)
     for cell in cells:
-        groups[tuple(label_text(cell.get(name)) for name in shown)].append(cell)
+        groups[tuple(label_text(cell.get(name)) for name in group_by)].append(cell)
     matches = []
     for key, group in groups.items():
         shared = {}
@@ -191,16 +193,16 @@ def match_values(
         best = min((SOURCES.index(value.source) for value in fitting), default=0)
         trusted = [value for value in fitting if value.source == SOURCES[best]]
         candidates = [[value] for value in trusted] if at else _curves(trusted)
-        named = dict(zip(shown, key, strict=True))
+        group_labels = dict(zip(group_by, key, strict=True))
         if len(candidates) > 1:
-            texts = ", ".join(f"{name} {value}" for name, value in named.items())
-            first, second = (_described(values[0], named) for values in candidates[:2])
+            texts = ", ".join(f"{name} {value}" for name, value in group_labels.items())
+            first, second = (_described(values[0], group_labels) for values in candidates[:2])
             raise UserError(
                 f"paper has two values for {texts}: {first} and {second}; name one item, keep them "
                 f"apart by an axis, or add a column to the file in {FOLDER} with the label that "
                 "tells them apart"
             )
-        matches.append(PaperMatch(named, candidates[0] if candidates else []))
+        matches.append(PaperMatch(group_labels, candidates[0] if candidates else []))
     return matches
 
 
@@ -212,6 +214,6 @@ def _curves(values: list[PaperValue]) -> list[list[PaperValue]]:
     return [sorted(curve, key=lambda value: value.round or 0) for curve in curves.values()]
 
 
-def _described(value: PaperValue, named: Mapping[str, str]) -> str:
-    labels = [f"{name} {text}" for name, text in value.labels.items() if name not in named]
+def _described(value: PaperValue, group_labels: Mapping[str, str]) -> str:
+    labels = [f"{name} {text}" for name, text in value.labels.items() if name not in group_labels]
     return f"{value.value:g} ({'; '.join(filter(None, [value.item, *labels, value.other]))})"

@@ -32,13 +32,12 @@ CELL = ("digest", "study", "experiment", "status", "share")
 DERIVED = ("finished", "diverged", "classes")  # of a cell, worked out when metrics are read
 OURS = re.compile(rf"{paths.RELEASED}/\w+")
 """The name of a release of this repository, whose runs were restored from no other."""
-FIXED = (*CELL, *DERIVED, "metric", "round", "client", "label", "value")
-"""The columns that are not labels."""
+NON_LABEL_COLUMNS = (*CELL, *DERIVED, "metric", "round", "client", "label", "value")
 STATUSES = ("done", "diverged", "unfinished", "missing")
 FULL = "full"  # the scale at which runs are as long as the paper's
 NO_VALUE = "\N{EN DASH}"
 NO_RUNS = "no runs yet"
-LARGEST = ("loss", "calibration_error", "swing", "best_round", "to_best")
+WORST_IS_LARGEST = ("loss", "calibration_error", "swing", "best_round", "to_best")
 """The ends of the metrics of which a diverged run counts with the largest value."""
 NO_MODEL = "majority_accuracy"  # depends on the data only
 BELOW_CHANCE = (NO_MODEL, "tenth_percentile_accuracy", "holdout_worst_accuracy")
@@ -127,7 +126,7 @@ def restored_sentences(cells: Iterable[Mapping[str, Any]], *, by_others: bool = 
     return sentences
 
 
-def run_counts(statuses: Iterable[str]) -> dict[str, int]:
+def status_counts(statuses: Iterable[str]) -> dict[str, int]:
     """The number of planned runs, and how many of them have each status."""
     counts = Counter(statuses)
     return {"planned": counts.total()} | {status: counts[status] for status in STATUSES}
@@ -143,7 +142,7 @@ def runs_phrase(counts: Mapping[str, int]) -> str:
 def count_runs(metrics: DataFrame) -> dict[str, int]:
     """Count the runs in metrics by status, each once; needs the columns digest and status only."""
     runs = metrics["digest"].str.partition(" ")[0]  # without the numbers of further panels
-    return run_counts(metrics[~runs.duplicated()]["status"])
+    return status_counts(metrics[~runs.duplicated()]["status"])
 
 
 def read_metric(file: str | Path, *metrics: str) -> DataFrame:
@@ -174,7 +173,7 @@ def runs_without(metrics: DataFrame, left_out: Mapping[str, list[str]]) -> DataF
 
 def label_columns(metrics: DataFrame) -> list[str]:
     """The columns that distinguish an experiment's cells: dataset, J, strategy, seed, and so on."""
-    return [column for column in metrics.columns if column not in FIXED]
+    return [column for column in metrics.columns if column not in NON_LABEL_COLUMNS]
 
 
 def cells_of(metrics: DataFrame) -> DataFrame:
@@ -232,7 +231,7 @@ def _worst_value(cells: DataFrame, metrics: DataFrame, metric: str) -> Series:
         done = cells["value"].where(cells["status"] == "done")
         lowest = done.groupby(datasets).transform("min")
         return chance.mask(lowest < chance, lowest)
-    if not metric.endswith(LARGEST):
+    if not metric.endswith(WORST_IS_LARGEST):
         return cells["value"]
     return cells.groupby(datasets)["value"].transform("max")
 

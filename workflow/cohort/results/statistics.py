@@ -37,8 +37,8 @@ else:
     pd, special, stats = lazy("pandas"), lazy("scipy.special"), lazy("scipy.stats")
 
 ALPHA = 0.05
-LEAST_SEEDS = 3  # fewer say nothing
-NOT_ENOUGH = "not enough runs"  # the verdict on fewer than LEAST_SEEDS
+MIN_SEEDS = 3  # fewer say nothing
+NOT_ENOUGH = "not enough runs"  # the verdict on fewer than MIN_SEEDS
 ENOUGH_SEEDS = 5  # fewer only lean: the sign test needs five on one side
 POINTS = 0.02
 JUDGED = ("%", "points")
@@ -49,7 +49,7 @@ Verdict = Literal["agrees", "differs", "cannot tell"]
 DOUBT = 0.4
 DIGITS = 9  # of what is compared, so that 46.61 - 44.61 is 2 and not a little more
 RESAMPLES = 5000
-FEWEST_STRATEGIES, FEWEST_SETTINGS = 3, 2  # of Friedman's test
+MIN_STRATEGIES, MIN_SETTINGS = 3, 2  # of Friedman's test
 WITHOUT_HELP = "labels with the value, or the values, whose runs do not count: {partition: iid}"
 
 
@@ -97,7 +97,7 @@ class Sample:
     def verdict(self, better: str) -> str:
         """The verdict on a difference from 0, `better` or `worse`, leaning so, or `undecided`,
         where high or low values are better."""
-        if self.n < LEAST_SEEDS:
+        if self.n < MIN_SEEDS:
             return NOT_ENOUGH
         ahead = self if better == "high" else -self
         side = "better" if ahead.p_above() <= ALPHA else "worse"
@@ -122,8 +122,7 @@ class Sample:
         return float(special.stdtr(self.n - 1, -self.mean / self.sd * math.sqrt(self.n)))
 
     def _sign_test(self) -> float:
-        """The probability of so many or more values above 0 if half of all are; a tie is not
-        above."""
+        """The probability of so many values above 0, or more, if half are; a tie is not above."""
         return float(special.bdtrc(self.above - 1, self.n, 0.5))
 
 
@@ -221,7 +220,7 @@ def agreement(
     half = error * float(special.stdtrit(freedom, 1 - ALPHA / 2))
     inner = error * float(special.stdtrit(freedom, 1 - ALPHA))
     verdict: Verdict = "cannot tell"
-    if error or sample.n >= LEAST_SEEDS:  # few runs may be equal by chance
+    if error or sample.n >= MIN_SEEDS:  # few runs may be equal by chance
         if round(abs(difference) + inner - margin, DIGITS) <= 0:
             verdict = "agrees"
         elif round(abs(difference) - half - margin, DIGITS) > 0:
@@ -238,18 +237,18 @@ def _standard_error(ours: Sample, sd: float | None, runs: int) -> tuple[float, f
     an F test asks whether ours is so much larger that theirs is not of the same kind. Otherwise it
     is at least as large as ours, run by run and as a whole.
     """
-    own, printed = ours.sd**2 / ours.n, (sd or 0.0) ** 2 / max(runs, 1)
-    is_believed = sd is not None and runs >= LEAST_SEEDS
+    measured, printed = ours.sd**2 / ours.n, (sd or 0.0) ** 2 / max(runs, 1)
+    is_believed = sd is not None and runs >= MIN_SEEDS
     if is_believed and sd:
         is_believed = float(special.fdtrc(ours.n - 1, runs - 1, (ours.sd / sd) ** 2)) > DOUBT
     elif is_believed:
         is_believed = not ours.sd
     if is_believed:
-        both = own + printed
-        welch = both**2 / (own**2 / (ours.n - 1) + printed**2 / (runs - 1)) if both else 1.0
+        both = measured + printed
+        welch = both**2 / (measured**2 / (ours.n - 1) + printed**2 / (runs - 1)) if both else 1.0
         return math.sqrt(both), min(welch, ours.n - 1.0)
-    borrowed = max(printed, ours.sd**2 / max(runs, 1), own)
-    return math.sqrt(own + borrowed), ours.n - 1.0
+    borrowed = max(printed, ours.sd**2 / max(runs, 1), measured)
+    return math.sqrt(measured + borrowed), ours.n - 1.0
 
 
 @dataclass(frozen=True)
@@ -363,15 +362,15 @@ def check_settings(
 
 
 def runs_by_setting(
-    metrics: DataFrame, metric: str, at: int | str, shown: Sequence[str]
+    metrics: DataFrame, metric: str, at: int | str, excluded: Sequence[str]
 ) -> DataFrame:
     """The runs that have ended with a value, one row each, with the columns value, `setting` (the
-    values of all labels that vary but the `shown` ones and the seed) and `apart` (their names)."""
+    values of all labels that vary but `excluded` ones and the seed) and `apart` (their names)."""
     cells = value_per_cell(metrics, metric, at)
     labels = [
         label
         for label in label_columns(metrics)
-        if label not in (*shown, "seed") and cells[label].nunique() > 1
+        if label not in (*excluded, "seed") and cells[label].nunique() > 1
     ]
     cells = cells.assign(
         setting=cells[labels].agg(", ".join, axis=1) if labels else "",
@@ -443,8 +442,8 @@ def standings_of(scores: Scores, runs: DataFrame) -> Standings:
         draws = None
         if scores.resampled is not None:
             by_setting = [scores.positions == setting for setting in range(len(scores.settings))]
-            drawn = [scores.resampled[:, runs] @ scores.values[:, runs].T for runs in by_setting]
-            draws = _positions(_mean_ranks(np.stack(drawn, axis=-1), scores))
+            blocks = [scores.resampled[:, runs] @ scores.values[:, runs].T for runs in by_setting]
+            draws = _positions(_mean_ranks(np.stack(blocks, axis=-1), scores))
         means, rates = scores.means(), rates_ahead_of(BASELINE, scores)
         differences = _differences(runs)
         positions, leading = _positions(mean_ranks), leaders(scores)
@@ -473,7 +472,7 @@ def standings_of(scores: Scores, runs: DataFrame) -> Standings:
 def friedman_p(scores: Scores) -> float | None:
     """Friedman's p-value; None if there are too few strategies or settings for the test."""
     means = scores.means().round(DIGITS)
-    if len(means) < FEWEST_STRATEGIES or len(scores.settings) < FEWEST_SETTINGS:
+    if len(means) < MIN_STRATEGIES or len(scores.settings) < MIN_SETTINGS:
         return None
     is_tied = bool((means == means[0]).all())
     return 1.0 if is_tied else float(stats.friedmanchisquare(*means).pvalue)

@@ -34,7 +34,7 @@ MARGIN_HELP = "by more than this, in the unit as shown; a negative one is a tole
 
 @dataclass(frozen=True)
 class Point:
-    """Cells that differ in their seed only; `called` are the labels that name the point.
+    """Cells that differ in their seed only; `naming_labels` name the point.
 
     Where `metric` and `at` are empty, the claim's own apply. `seeds` is their number, and `rounds`
     how long they are (0: not said), at full scale.
@@ -42,7 +42,7 @@ class Point:
 
     experiment: str
     labels: Labels
-    called: list[str]
+    naming_labels: list[str]
     metric: str = ""
     at: int | str = ""
     seeds: int = 1
@@ -55,7 +55,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PointComparison:
     """Points to compare; the labels in `name` distinguish it from the claim's other comparisons."""
 
     points: list[Point]
@@ -96,7 +96,7 @@ class Matrix:
                 point = Point(experiment, labels, [], seeds=len(runs), rounds=rounds)
                 self._points[experiment].append(point)
 
-    def sweeps(self, experiment: str, given: Given, along: str) -> list[Comparison]:
+    def sweeps(self, experiment: str, given: Given, along: str) -> list[PointComparison]:
         """The cells along a label in the order of its axis: one comparison for each combination of
         the other labels but those that vary together with it, such as rounds paired with J."""
         points = self._select(experiment, given)
@@ -106,12 +106,13 @@ class Matrix:
         apart = [label for label in axes if _count_distinct([along, label], points) > count]
         sweeps: defaultdict[tuple[str, ...], list[Point]] = defaultdict(list)
         for point in points:
-            sweeps[_values(apart, point)].append(replace(point, called=[along]))
+            sweeps[_values(apart, point)].append(replace(point, naming_labels=[along]))
         names = _fewest_labels(apart, [sweep[0] for sweep in sweeps.values()])
         comparisons = []
         for sweep in sweeps.values():
             ordered = sorted(sweep, key=lambda point: order(point.labels[along]))
-            comparisons.append(Comparison(ordered, {name: sweep[0].labels[name] for name in names}))
+            labels = {name: sweep[0].labels[name] for name in names}
+            comparisons.append(PointComparison(ordered, labels))
         return comparisons
 
     def points(self, experiment: str, given: Given) -> list[Point]:
@@ -126,13 +127,13 @@ class Matrix:
                         "together, which differ in more than their seed; say which is meant "
                         f"(given: {{{label}: ...}})"
                     )
-        return [replace(point, called=list(given)) for point in seen.values()]
+        return [replace(point, naming_labels=list(given)) for point in seen.values()]
 
     def all_points(self, experiment: str, given: Given) -> list[Point]:
         """All points with the values in `given`, named by the labels in which they differ."""
         points = self._select(experiment, given)
         names = _fewest_labels(self._axes[experiment], points)
-        return [replace(point, called=names) for point in points]
+        return [replace(point, naming_labels=names) for point in points]
 
     def check_values(
         self, experiment: str, label: str, values: Iterable[Any], where: str
@@ -149,7 +150,7 @@ class Matrix:
         return texts
 
     def _select(self, experiment: str, given: Given) -> list[Point]:
-        points = self._points[self._known(experiment)]
+        points = self._points[self._require_experiment(experiment)]
         for label, value in given.items():
             values = value if isinstance(value, list) else [value]
             texts = self.check_values(experiment, label, values, "given")
@@ -159,14 +160,14 @@ class Matrix:
             raise UserError(f"{experiment} has no cell with {labels}")
         return points
 
-    def _known(self, experiment: str) -> str:
+    def _require_experiment(self, experiment: str) -> str:
         if experiment not in self._axes:
             near = suggest(experiment, self._axes)
             raise UserError(f"experiment is '{experiment}', which is not known{near}")
         return experiment
 
     def _axis(self, experiment: str, label: str, where: str) -> list[str]:
-        axes = self._axes[self._known(experiment)]
+        axes = self._axes[self._require_experiment(experiment)]
         if label not in axes:
             raise UserError(
                 f"{where} '{label}', which is not an axis of {experiment}{suggest(label, axes)}"
@@ -197,7 +198,7 @@ class Claim(Component):
     """Base of every kind of claim. It holds if all its comparisons hold."""
 
     is_over_settings: ClassVar[bool] = False  # which a test then counts in place of seeds
-    fewest: ClassVar[int] = 0  # points with a value that are enough for a comparison; 0: all
+    min_points: ClassVar[int] = 0  # points with a value that are enough for a comparison; 0: all
 
     says: str = parameter(help="the sentence of the paper, in short")
     where: str = parameter(help="where the paper says it")
@@ -216,7 +217,7 @@ class Claim(Component):
     def check(self) -> None:
         """Raise UserError when the fields contradict each other."""
 
-    def planned_comparisons(self, matrix: Matrix) -> list[Comparison]:
+    def planned_comparisons(self, matrix: Matrix) -> list[PointComparison]:
         """The comparisons that the claim makes between planned cells, as `comparisons` gives them,
         each point with its metric and `at` filled in."""
         planned = []
@@ -240,18 +241,18 @@ class Claim(Component):
         begins = range(limits[0], limits[1] + 1, self.buckets)
         return [f"{begin}-{begin + self.buckets - 1}" for begin in begins]
 
-    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+    def comparisons(self, matrix: Matrix) -> list[PointComparison]:
         """The comparisons to make, their points without metric and `at`. Raise UserError if the
         study has no such cells."""
         raise NotImplementedError
 
-    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+    def clauses(self, comparison: PointComparison, values: Sequence[Number]) -> list[list[Number]]:
         """The clauses of a comparison: lists of differences between the values of its points, in
         the unit as shown. It holds if in every clause at least one difference is above 0. Values
         are single numbers, or arrays with an entry for each seed."""
         raise NotImplementedError
 
-    def side(self, comparison: Comparison, values: Sequence[float]) -> int:
+    def side(self, comparison: PointComparison, values: Sequence[float]) -> int:
         """Whether a comparison of single values holds (1), is an exact tie (0), or fails (-1)."""
         worst = min(map(max, self.clauses(comparison, values)), default=1)
         return 1 if worst > 0 else 0 if worst == 0 else -1
@@ -262,13 +263,13 @@ class Claim(Component):
 
     def has_enough(self, points: Sequence[Point]) -> bool:
         """Whether a comparison can be judged on these points only, if the others have no value."""
-        return 0 < self.fewest <= len(points)
+        return 0 < self.min_points <= len(points)
 
-    def opening(self, comparison: Comparison, names: Names) -> str:
+    def opening(self, comparison: PointComparison, names: Names) -> str:
         """The text that opens the evidence, before all comparisons."""
         return ""
 
-    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+    def evidence(self, comparison: PointComparison, values: Sequence[float], names: Names) -> str:
         """The numbers of a comparison as text that shows why it holds or not."""
         raise NotImplementedError
 
@@ -286,11 +287,11 @@ class Claim(Component):
         distinguish it, or else by its strategy."""
         return point_name(point, names) or names.value("strategy", point.labels["strategy"])
 
-    def placed(self, point: Point, value: float, names: Names) -> str:
-        """A value as text, followed by the place of its point in parentheses."""
-        return f"{self.number(value)} ({self.place(point, names)})"
+    def value_with_label(self, point: Point, value: float, names: Names) -> str:
+        """A value as text, followed by the label of its point in parentheses."""
+        return f"{self.number(value)} ({self.point_label(point, names)})"
 
-    def place(self, point: Point, names: Names) -> str:
+    def point_label(self, point: Point, names: Names) -> str:
         """The name of a point, with its metric and its rounds where they are not the claim's."""
         metric = point.metric.replace("_", " ") if point.metric != self.metric else ""
         at = "" if self.buckets or str(point.at) == str(self.at) else str(point.at)
@@ -312,11 +313,11 @@ class ClaimAlong(Claim):
 
     along: str = parameter(help="the label")
 
-    def sweeps(self, matrix: Matrix) -> list[Comparison]:
+    def sweeps(self, matrix: Matrix) -> list[PointComparison]:
         """The cells along the label, a comparison for each combination of the other labels."""
         return matrix.sweeps(self.experiment, self.given or {}, self.along)
 
-    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+    def comparisons(self, matrix: Matrix) -> list[PointComparison]:
         """One comparison per combination of the other labels, each of at least two points."""
         sweeps = self.sweeps(matrix)
         for sweep in sweeps:
@@ -330,9 +331,9 @@ class ClaimAlong(Claim):
         return matrix.check_values(self.experiment, self.along, values, where)
 
     def name_of(self, point: Point, names: Names) -> str:
-        is_said = not self.along or self.along in point.called
-        own = "" if is_said else self.value_name(point, names)
-        parts = filter(None, [own, point_name(point, names)])
+        is_named = not self.along or self.along in point.naming_labels
+        value = "" if is_named else self.value_name(point, names)
+        parts = filter(None, [value, point_name(point, names)])
         return ", ".join(parts) or super().name_of(point, names)
 
     def value_name(self, point: Point, names: Names) -> str:
@@ -354,7 +355,7 @@ def counts_rounds(at: int | str) -> bool:
 
 def point_name(point: Point, names: Names) -> str:
     """A point's label values that distinguish it, as text; empty if there is none."""
-    return ", ".join(short_name(label, point.labels[label], names) for label in point.called)
+    return ", ".join(short_name(label, point.labels[label], names) for label in point.naming_labels)
 
 
 def short_name(label: str, value: str, names: Names) -> str:

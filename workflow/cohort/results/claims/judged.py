@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cohort.core import counted, files, lazy
 from cohort.core.sealed_json import from_json, read_sealed, to_sealed_json
 from cohort.results import series, statistics
-from cohort.results.claims import values
-from cohort.results.claims.claim import Claim, Comparison, short_name
+from cohort.results.claims import values as point_values
+from cohort.results.claims.claim import Claim, PointComparison, short_name
 from cohort.results.claims.kinds import CLAIMS
 from cohort.results.claims.values import NEVER, Value
 from cohort.results.names import METRICS, Names
 from cohort.results.paper import doubts
 from cohort.results.series import restored_notes
-from cohort.results.statistics import ALPHA, ENOUGH_SEEDS, LEAST_SEEDS, NOT_ENOUGH, Sample
+from cohort.results.statistics import ALPHA, ENOUGH_SEEDS, MIN_SEEDS, NOT_ENOUGH, Sample
 from cohort.results.tables import tabulate as tables
 from cohort.results.tables.tabulate import DAGGER, DOUBLE_DAGGER, Entry, Layout
 
@@ -37,7 +37,7 @@ else:
     pd = lazy("pandas")
 
 TITLE = "Claims"
-NAMED = 3  # how many of the points without a value the evidence names
+MAX_NAMED = 3  # how many of the points without a value the evidence names
 HELD, NOT_HELD, UNDECIDED, TIE = "held", "not held", "undecided", "tie"
 LEANS_HELD, LEANS_NOT_HELD = "leans towards held", "leans towards not held"
 NO_PAPER, NOT_JUDGED = "no value", "not judged at this scale"
@@ -62,9 +62,9 @@ PAPER = "The paper's own numbers are compared as they are, without intervals."
 TOO_FEW = f"{NOT_ENOUGH.capitalize()}: a planned run is missing, or there are fewer than 3 seeds."
 
 Clauses = list[list[Sample]]
-Valued = tuple[Comparison, list[Value]]
-"""A comparison with the values of its points."""
-Bounded = tuple[Sample, float, float]
+ComparisonValues = list[tuple[PointComparison, list[Value]]]
+"""Comparisons with the values of their points."""
+BoundedContrast = tuple[Sample, float, float]
 """A contrast with the one-sided bounds of its mean: the low one is above 0 where it holds, the high
 one below where it does not."""
 
@@ -129,13 +129,13 @@ class Judgment(NamedTuple):
     @property
     def evidence(self) -> str:
         """The numbers of all comparisons that could be made, how many hold, and the gap."""
-        shown = [part for part in self.comparisons if part.shown]
-        opening = f"{shown[0].opening}: " if shown and shown[0].opening else ""
-        if len(shown) > 1 and shown[0].verdict:
-            hold = sum(part.verdict in HOLDS for part in shown)
-            opening += f"{hold} of {len(shown)} hold: "
+        comparable = [part for part in self.comparisons if part.shown]
+        opening = f"{comparable[0].opening}: " if comparable and comparable[0].opening else ""
+        if len(comparable) > 1 and comparable[0].verdict:
+            hold = sum(part.verdict in HOLDS for part in comparable)
+            opening += f"{hold} of {len(comparable)} hold: "
         lines = []
-        for part in shown:
+        for part in comparable:
             name = f"{part.name}:" if part.name and len(self.comparisons) > 1 else ""
             lines.append(" ".join(filter(None, [MARKS.get(part.verdict), name, part.text])))
         return "; ".join(filter(None, [opening + "; ".join(lines), self.gap]))
@@ -177,11 +177,11 @@ def _judged_claim(
 ) -> JudgedClaim:
     names = Names(titles=dict(spec.get("titles", {})))
     claim = CLAIMS[entry["kind"]].from_spec(entry)
-    comparisons = from_json(list[Comparison], entry["comparisons"])
+    comparisons = from_json(list[PointComparison], entry["comparisons"])
     points = [point for comparison in comparisons for point in comparison.points]
-    printed = with_values(comparisons, values.paper_values(points, spec["study"], claim.paper))
-    measured = with_values(comparisons, values.measured_values(points, read))
-    papers = judge_paper(claim, printed, names)
+    printed = point_values.paper_values(points, spec["study"], claim.paper)
+    measured = with_values(comparisons, point_values.measured_values(points, read))
+    papers = judge_paper(claim, with_values(comparisons, printed), names)
     is_judged = spec["scale"] == series.FULL or not spec.get("reproduces", True)
     runs = judge_runs(claim, measured, names, is_judged=is_judged)
     compared = []
@@ -193,80 +193,80 @@ def _judged_claim(
         sides = {"paper": asdict(paper), "ours": asdict(ours)} if ours else {}
         label = comparison_name(comparison, names)
         compared.append({"name": label, "points": points, "sides": sides})
-    once, _ = _values_once(claim, measured, names)
-    said = {key: getattr(claim, key) for key in ("says", "where", "metric", "at")}
+    unique, _ = _by_point(claim, measured, names)
+    texts = {key: getattr(claim, key) for key in ("says", "where", "metric", "at")}
     return JudgedClaim(
         claim=name,
         kind=claim.name,
-        **said,
+        **texts,
         measured=runs.verdict,
         measured_evidence=runs.evidence,
         paper=papers.verdict,
         paper_evidence=papers.evidence,
-        n=sum(value.n for value in once),
-        planned=sum(value.planned for value in once),
-        diverged=sum(value.diverged for value in once),
-        doubtful=doubts(value.doubtful for _, shown in printed for value in shown),
+        n=sum(value.n for value in unique),
+        planned=sum(value.planned for value in unique),
+        diverged=sum(value.diverged for value in unique),
+        doubtful=doubts(value.doubtful for value in printed),
         gap=runs.gap if runs.comparisons else "",
         paper_gap=papers.gap if papers.comparisons else "",
         comparisons=compared,
     )
 
 
-def with_values(comparisons: Sequence[Comparison], every: Sequence[Value]) -> list[Valued]:
-    """Pair each comparison with the values of its points; `every` holds all of them in order."""
-    rest = iter(every)
+def with_values(comparisons: list[PointComparison], all_values: list[Value]) -> ComparisonValues:
+    """Pair each comparison with the values of its points; `all_values` holds them in order."""
+    rest = iter(all_values)
     return [(comparison, list(islice(rest, len(comparison.points)))) for comparison in comparisons]
 
 
 def judge_runs(
-    claim: Claim, valued: Sequence[Valued], names: Names, *, is_judged: bool = True
+    claim: Claim, comparisons: ComparisonValues, names: Names, *, is_judged: bool = True
 ) -> Judgment:
     """Judge a claim on our runs, if it `is_judged` at this scale and all planned runs are done."""
-    once, missing = _values_once(claim, valued, names)
-    unplanned = sum(not value.planned for value in once)
+    unique, missing = _by_point(claim, comparisons, names)
+    unplanned = sum(not value.planned for value in unique)
     gap = f"lacks runs of {missing}" if missing else ""
-    gap += f" ({unplanned} of {len(once)} settings are not planned)" if unplanned else ""
-    paired = [] if gap else [values.on_common_seeds(own) for _, own in valued]
-    fewest = min((rows.shape[1] for rows, _ in paired), default=0)
-    if not gap and fewest < (1 if claim.is_over_settings else LEAST_SEEDS):
-        gap = f"{counted(fewest, 'seed')} in common, at least {LEAST_SEEDS} are needed"
+    gap += f" ({unplanned} of {len(unique)} settings are not planned)" if unplanned else ""
+    paired = [] if gap else [point_values.on_common_seeds(values) for _, values in comparisons]
+    common_seeds = min((rows.shape[1] for rows, _ in paired), default=0)
+    if not gap and common_seeds < (1 if claim.is_over_settings else MIN_SEEDS):
+        gap = f"{counted(common_seeds, 'seed')} in common, at least {MIN_SEEDS} are needed"
     if gap or not is_judged:
         verdict = NOT_ENOUGH if is_judged else NOT_JUDGED
-        evidence = [_evidence(claim, *pair, names) for pair in valued]
+        evidence = [_evidence(claim, *pair, names) for pair in comparisons]
         return Judgment(verdict, evidence, gap)
-    clauses = []
-    for (comparison, _), (rows, _) in zip(valued, paired, strict=True):
-        own = claim.clauses(comparison, list(rows))
-        clauses.append([list(map(claim.contrast, clause)) for clause in own])
-    decided = decide(clauses, every_run=getattr(claim, "every", None) == "runs")
+    contrasts = []
+    for (comparison, _), (rows, _) in zip(comparisons, paired, strict=True):
+        clauses = claim.clauses(comparison, list(rows))
+        contrasts.append([list(map(claim.contrast, clause)) for clause in clauses])
+    decided = decide(contrasts, every_run=getattr(claim, "every", None) == "runs")
     evidence = [
         _evidence(claim, comparison, shared, names, *decision)
-        for (comparison, _), (_, shared), decision in zip(valued, paired, decided, strict=True)
+        for (comparison, _), (_, shared), decision in zip(comparisons, paired, decided, strict=True)
     ]
-    verdict = overall_verdict([word for word, _ in decided])
-    if fewest < ENOUGH_SEEDS and not claim.is_over_settings and verdict in OPEN_VERDICTS:
-        gap = f"{fewest} seeds; a verdict needs at least {ENOUGH_SEEDS}"
+    verdict = overall_verdict([verdict for verdict, _ in decided])
+    if common_seeds < ENOUGH_SEEDS and not claim.is_over_settings and verdict in OPEN_VERDICTS:
+        gap = f"{common_seeds} seeds; a verdict needs at least {ENOUGH_SEEDS}"
     return Judgment(verdict, evidence, gap)
 
 
-def judge_paper(claim: Claim, valued: Sequence[Valued], names: Names) -> Judgment:
+def judge_paper(claim: Claim, comparisons: ComparisonValues, names: Names) -> Judgment:
     """Judge a claim on the paper's own values, single ones without an interval, if enough: a
     comparison may do without the points that have none."""
     evidence = []
-    for comparison, own in valued:
-        complete = [value.is_complete for value in own]
+    for comparison, values in comparisons:
+        complete = [value.is_complete for value in values]
         points = list(compress(comparison.points, complete))
         part, verdict = None, ""
         if all(complete) or claim.has_enough(points):
             part = replace(comparison, points=points)
-            side = claim.side(part, [value.value for value in compress(own, complete)])
+            side = claim.side(part, [value.value for value in compress(values, complete)])
             level = UNDECIDED if claim.is_over_settings else TIE
             verdict = (NOT_HELD, level, HELD)[side + 1]
-        evidence.append(_evidence(claim, comparison, own, names, verdict, part=part))
+        evidence.append(_evidence(claim, comparison, values, names, verdict, part=part))
     verdicts = [part.verdict for part in evidence]
-    _, missing = _values_once(claim, valued, names)
-    has_some = any(value.is_complete for _, own in valued for value in own)
+    _, missing = _by_point(claim, comparisons, names)
+    has_some = any(value.is_complete for _, values in comparisons for value in values)
     gap = f"no value for {missing}" if missing and has_some else ""
     verdict = overall_verdict(verdicts) if all(verdicts) else NO_PAPER
     return Judgment(verdict, evidence, gap)
@@ -274,20 +274,21 @@ def judge_paper(claim: Claim, valued: Sequence[Valued], names: Names) -> Judgmen
 
 def decide(
     comparisons: Sequence[Clauses], *, every_run: bool = False
-) -> list[tuple[str, Bounded | None]]:
+) -> list[tuple[str, BoundedContrast | None]]:
     """The verdict on each comparison of a claim, and the best contrast of its worst clause, None if
     it has no clause; with `every_run` all runs must bear the claim out."""
     refutations = []  # p-values of the hypothesis that some contrast of a clause is not below 0
     for clause in chain.from_iterable(comparisons):
         refutations.append(max((-contrast).p_above() for contrast in clause))
     tests = zip(refutations, statistics.holm_levels(refutations), strict=True)
-    return [_decided(own, list(islice(tests, len(own))), every_run) for own in comparisons]
+    return [_judge(clauses, [*islice(tests, len(clauses))], every_run) for clauses in comparisons]
 
 
-def _decided(
+def _judge(
     clauses: Clauses, refutations: Sequence[tuple[float, float]], every_run: bool
-) -> tuple[str, Bounded | None]:
-    """The verdict by the clauses and, of each, p-value and level of its refutation."""
+) -> tuple[str, BoundedContrast | None]:
+    """The verdict on one comparison, and the deciding contrast with its bounds. `refutations` has
+    each clause's p-value for failing and its Holm level."""
     contrasts = list(chain.from_iterable(clauses))
     bests = [max(clause, key=_strength) for clause in clauses]
     confirmations = [len(clause) * min(map(Sample.p_above, clause)) for clause in clauses]
@@ -327,26 +328,27 @@ def overall_verdict(verdicts: Sequence[str]) -> str:
 
 def _evidence(
     claim: Claim,
-    comparison: Comparison,
-    own: Sequence[Value],
+    comparison: PointComparison,
+    values: Sequence[Value],
     names: Names,
     verdict: str = "",
-    deciding: Bounded | None = None,
-    part: Comparison | None = None,
+    contrast: BoundedContrast | None = None,
+    part: PointComparison | None = None,
 ) -> Evidence:
-    """The evidence of a comparison with the values of its points. `part` is what of it can be
-    judged; by default the whole if all values are complete, else nothing."""
-    numbers = [_numbers(claim, value) for value in own]
-    complete = [value.value for value in own if value.is_complete]
-    part = comparison if part is None and len(complete) == len(own) else part
+    """The evidence on a comparison. `part` is what can be judged of it; by default all of it if
+    every value is complete, else nothing."""
+    numbers = [_numbers(claim, value) for value in values]
+    complete = [value.value for value in values if value.is_complete]
+    part = comparison if part is None and len(complete) == len(values) else part
     if part is None:
         return Evidence(numbers)
-    difference = _difference(claim, *deciding) if deciding else {}
-    shown = claim.shown(part, complete, names)
-    text = shown + (f" [{difference['text']}]" if difference else "")
-    text += _remarks(claim, comparison, own, names)
-    said = claim.opening(part, names), shown, verdict, difference, text
-    return Evidence(numbers, *said, comparison_name(comparison, names))
+    difference = _difference(claim, *contrast) if contrast else {}
+    evidence = claim.evidence(part, complete, names)
+    text = evidence + (f" [{difference['text']}]" if difference else "")
+    text += _notes(claim, comparison, values, names)
+    name = comparison_name(comparison, names)
+    texts = {"opening": claim.opening(part, names), "shown": evidence, "text": text, "name": name}
+    return Evidence(numbers, verdict=verdict, difference=difference, **texts)
 
 
 def _difference(claim: Claim, contrast: Sample, *bounds: float) -> dict[str, str]:
@@ -378,11 +380,11 @@ def _numbers(claim: Claim, value: Value) -> dict[str, Any]:
     return numbers | {"n": sample.n, "planned": value.planned}
 
 
-def _remarks(claim: Claim, comparison: Comparison, own: Sequence[Value], names: Names) -> str:
+def _notes(claim: Claim, comparison: PointComparison, values: Sequence[Value], names: Names) -> str:
     """Text for the evidence: how many runs of each point did not reach the threshold, diverged, or
     ended at chance level, and to how many rounds means are restricted."""
     text, is_cut = "", False
-    for point, value in zip(comparison.points, own, strict=True):
+    for point, value in zip(comparison.points, values, strict=True):
         if value.n > 1:
             counts = {
                 "do not reach it": value.censored,
@@ -393,26 +395,26 @@ def _remarks(claim: Claim, comparison: Comparison, own: Sequence[Value], names: 
             for what, count in counts.items():
                 text += f", {count} of {value.n} runs {what} ({name})" if count else ""
     if is_cut:
-        text += f", means restricted to {values.last_round(own) + 1:.6g} rounds"
+        text += f", means restricted to {point_values.last_round(values) + 1:.6g} rounds"
     return text
 
 
-def _values_once(claim: Claim, valued: Sequence[Valued], names: Names) -> tuple[list[Value], str]:
+def _by_point(claim: Claim, comparisons: ComparisonValues, names: Names) -> tuple[list[Value], str]:
     """The value of each point once, that of fewest runs where comparisons disagree, and the names
     of the first points without a complete value."""
-    once: dict[tuple[str, ...], Value] = {}
+    by_key: dict[tuple[str, ...], Value] = {}
     missing: dict[tuple[str, ...], str] = {}
-    for comparison, own in valued:
-        for point, value in zip(comparison.points, own, strict=True):
-            once[point.key] = min(once.get(point.key, value), value, key=lambda shared: shared.n)
+    for comparison, values in comparisons:
+        for point, value in zip(comparison.points, values, strict=True):
+            by_key[point.key] = min(by_key.get(point.key, value), value, key=lambda it: it.n)
             if not value.is_complete:
                 parts = [claim.name_of(point, names), comparison_name(comparison, names)]
                 missing[point.key] = ", ".join(filter(None, parts))
-    named, more = " / ".join(list(missing.values())[:NAMED]), len(missing) - NAMED
-    return list(once.values()), f"{named} and {more} more" if more > 0 else named
+    named, more = " / ".join(list(missing.values())[:MAX_NAMED]), len(missing) - MAX_NAMED
+    return list(by_key.values()), f"{named} and {more} more" if more > 0 else named
 
 
-def comparison_name(comparison: Comparison, names: Names) -> str:
+def comparison_name(comparison: PointComparison, names: Names) -> str:
     """The label values that tell a comparison from the others of its claim, as text."""
     return ", ".join(short_name(label, value, names) for label, value in comparison.name.items())
 
@@ -436,7 +438,7 @@ def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:
             mark = DOUBLE_DAGGER * bool(claim.doubtful)
             texts = [claim.paper + mark, claim.paper_evidence]
             entries.append(Entry(": ".join(filter(None, texts))))
-        layout.lines.append(([claim.says, claim.where], entries))
+        layout.rows.append(([claim.says, claim.where], entries))
     verdicts = {claim.measured for claim in claims}
     papers = {claim.paper for claim in claims if has_paper}
     evidence = "\n".join(claim.measured_evidence for claim in claims)

@@ -13,7 +13,7 @@ from cohort.core.components import Catalog, parameter
 from cohort.core.errors import UserError
 from cohort.results import statistics
 from cohort.results.claims import claim as base
-from cohort.results.claims.claim import TIE, Comparison, Matrix, Number, Point, above, relation
+from cohort.results.claims.claim import TIE, Matrix, Number, Point, PointComparison, above, relation
 from cohort.results.names import BY_ROUND, METRICS, Names
 from cohort.results.series import label_text, rounds_of
 
@@ -34,7 +34,7 @@ QUANTITY = {
 }
 QUANTITIES: dict[str, Any] = {"items": QUANTITY, "minItems": 1}
 QUANTITIES["help"] = "each with experiment, given, metric, at where they differ"
-FEWEST_SETTINGS = 5  # of fewer not even all on one side are clear: of four, one in 16 are by chance
+MIN_SETTINGS = 5  # of fewer not even all on one side are clear: of four, one in 16 are by chance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Best(base.ClaimAlong):
         if not self.counts_rounds():
             statistics.check_better(self.metric, "use kind order, which states a direction")
 
-    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+    def comparisons(self, matrix: Matrix) -> list[PointComparison]:
         sweeps = super().comparisons(matrix)
         among = set(self.checked(matrix, self.among, "among"))
         for sweep in sweeps:
@@ -61,7 +61,7 @@ class Best(base.ClaimAlong):
                 )
         return sweeps
 
-    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+    def clauses(self, comparison: PointComparison, values: Sequence[Number]) -> list[list[Number]]:
         """A clause for each other value: one of `among` is better."""
         pairs = list(zip(comparison.points, values, strict=True))
         candidates = [self.sign() * value for point, value in pairs if self._is_among(point)]
@@ -71,10 +71,10 @@ class Best(base.ClaimAlong):
     def has_enough(self, points: Sequence[Point]) -> bool:
         return 0 < sum(map(self._is_among, points)) < len(points)
 
-    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+    def evidence(self, comparison: PointComparison, values: Sequence[float], names: Names) -> str:
         pairs = zip(comparison.points, values, strict=True)
         ranked = sorted(pairs, key=lambda pair: pair[1], reverse=self.sign() > 0)
-        return "; ".join(self.placed(point, value, names) for point, value in ranked)
+        return "; ".join(self.value_with_label(point, value, names) for point, value in ranked)
 
     def _is_among(self, point: Point) -> bool:
         return point.labels[self.along] in map(label_text, self.among)
@@ -86,25 +86,25 @@ class Order(base.ClaimAlong):
     the other labels."""
 
     name: ClassVar[str] = "order"
-    fewest = 2
+    min_points = 2
 
     values: list[Any] = parameter(minItems=2, uniqueItems=True, help="its values, in order")
     way: Literal["falls", "rises"] = parameter(help="where the metric goes from value to value")
 
-    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+    def comparisons(self, matrix: Matrix) -> list[PointComparison]:
         values = self.checked(matrix, self.values, "values")
         return [sweep.at(self.along, values) for sweep in self.sweeps(matrix)]
 
-    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+    def clauses(self, comparison: PointComparison, values: Sequence[Number]) -> list[list[Number]]:
         """A clause for each value but the first: it is below (or above) the one before it."""
         sign = 1 if self.way == "falls" else -1
         return [[above(sign * first, sign * second)] for first, second in pairwise(values)]
 
-    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+    def evidence(self, comparison: PointComparison, values: Sequence[float], names: Names) -> str:
         steps = (f" {relation(*pair)} {self.number(pair[1])}" for pair in pairwise(values))
         return self.number(values[0]) + "".join(steps)
 
-    def opening(self, comparison: Comparison, names: Names) -> str:
+    def opening(self, comparison: PointComparison, names: Names) -> str:
         return ", ".join(base.point_name(point, names) for point in comparison.points)
 
 
@@ -115,7 +115,7 @@ class Range(base.ClaimAlong):
     without `along` for each setting."""
 
     name: ClassVar[str] = "range"
-    fewest = 2
+    min_points = 2
 
     along: str = parameter("", help="the label whose values are judged together")
     above: float | None = parameter(None, help="what it is above, in the unit as shown")
@@ -136,13 +136,13 @@ class Range(base.ClaimAlong):
         if apart and not self.along:
             raise UserError("within and beyond need along, the label whose values lie apart")
 
-    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+    def comparisons(self, matrix: Matrix) -> list[PointComparison]:
         if self.along:
             return super().comparisons(matrix)
         points = matrix.all_points(self.experiment, self.given or {})
-        return [Comparison([point]) for point in points]
+        return [PointComparison([point]) for point in points]
 
-    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+    def clauses(self, comparison: PointComparison, values: Sequence[Number]) -> list[list[Number]]:
         """Clauses that are all true if each value is strictly above and below the bounds, each two
         are within `within`, and some two are apart by more than `beyond`, if these are given."""
         clauses: list[list[Number]] = []
@@ -157,11 +157,10 @@ class Range(base.ClaimAlong):
             clauses += [[above(high, low, self.beyond) for high, low in pairs]]
         return clauses
 
-    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+    def evidence(self, comparison: PointComparison, values: Sequence[float], names: Names) -> str:
         low, high = min(values), max(values)
-        first, last = (
-            self.placed(comparison.points[values.index(end)], end, names) for end in (low, high)
-        )
+        points = [comparison.points[values.index(end)] for end in (low, high)]
+        first, last = map(self.value_with_label, points, (low, high), repeat(names))
         text = f"{self.number(high - low)} apart, {first} to {last}" if self.along else first
         for value, bound in ((low, self.above), (high, self.below)):
             text += "" if bound is None else f" {relation(value, bound)} {bound:g}"
@@ -191,13 +190,13 @@ class Slower(base.ClaimAlong):
             raise UserError("buckets are for other kinds: this one compares ranges itself")
         if self.counts_rounds():
             if METRICS[self.metric].better == "low":
-                so = f"low values of {self.metric} are better"
-                raise UserError(f"at is 'max', which is not a goal: {so}")
+                why = f"low values of {self.metric} are better"
+                raise UserError(f"at is 'max', which is not a goal: {why}")
         elif rounds_of(self.at) is None or str(self.at).isdigit():
             wanted = "a range of rounds such as 21-30, or max"
             raise UserError(f"at is '{self.at}', but must be {wanted}")
 
-    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+    def comparisons(self, matrix: Matrix) -> list[PointComparison]:
         """A comparison with each other value: the leader's point in the range of `at`, the other's
         in this and each later range; with `at: max` both points at the leader's best value."""
         leader, *others = self.checked(matrix, [self.leader, *self.others], "leader or others")
@@ -206,7 +205,7 @@ class Slower(base.ClaimAlong):
             if any(point.labels[self.along] == other for point in sweep.points):
                 pair = sweep.at(self.along, [leader, other]).points
                 name = sweep.name | {self.along: other}
-                comparisons.append(Comparison(self._in_rounds(*pair), name))
+                comparisons.append(PointComparison(self._in_rounds(*pair), name))
         return comparisons
 
     def _in_rounds(self, leader: Point, other: Point) -> list[Point]:
@@ -225,7 +224,7 @@ class Slower(base.ClaimAlong):
         at = f"{base.BEST_OF}{self.along} {leader.labels[self.along]}"
         return [replace(leader, at=at), replace(other, at=at)]
 
-    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+    def clauses(self, comparison: PointComparison, values: Sequence[Number]) -> list[list[Number]]:
         """A clause for each range that would be too early, in which the other is still behind. With
         `at: max` one: the other needs more rounds than `times` the leader's."""
         if self.counts_rounds():
@@ -238,13 +237,14 @@ class Slower(base.ClaimAlong):
             if index == 0 or end < self.times * first
         ]
 
-    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+    def evidence(self, comparison: PointComparison, values: Sequence[float], names: Names) -> str:
         if self.counts_rounds():
             last, reached = values
             goal = f"best in round {self.number(last)}"
         else:
             last, *ends = map(_last, comparison.points)
-            goal = f"{self.placed(comparison.points[0], values[0], names)} by round {last:g}"
+            leader, *_ = comparison.points
+            goal = f"{self.value_with_label(leader, values[0], names)} by round {last:g}"
             behind = [self.sign() * (value - values[0]) for value in values[1:]]
             in_time = (end for end, lead in zip(ends, behind, strict=True) if lead >= 0)
             reached = next(in_time, float("inf"))
@@ -285,7 +285,7 @@ class Compare(base.Claim):
                 ours, other = f"{self.metric} (at {self.at})", f"{metric} (at {at})"
                 raise UserError(f"{ours} cannot be compared with {other}, which has another unit")
 
-    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+    def comparisons(self, matrix: Matrix) -> list[PointComparison]:
         """A comparison of each point of `given` with each of every entry of `above` and `below`."""
         subjects = matrix.points(self.experiment, self.given or {})
         others = []
@@ -293,21 +293,20 @@ class Compare(base.Claim):
             points = matrix.points(entry.get("experiment", self.experiment), entry.get("given", {}))
             metric, at = entry.get("metric", ""), entry.get(AT, "")
             others += [(way, replace(point, metric=metric, at=at)) for point in points]
-        return [
-            Comparison([subject, point], way=way) for subject in subjects for way, point in others
-        ]
+        pairs = product(subjects, others)
+        return [PointComparison([subject, point], way=way) for subject, (way, point) in pairs]
 
     def name_of(self, point: Point, names: Names) -> str:
         return base.point_name(point, names) or point.experiment.replace("_", " ")
 
-    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+    def clauses(self, comparison: PointComparison, values: Sequence[Number]) -> list[list[Number]]:
         """One clause: the first value is above (or below) the second by more than the margin."""
         more, less = values if comparison.way == "above" else reversed(values)
         return [[above(more, less, self.margin)]]
 
-    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+    def evidence(self, comparison: PointComparison, values: Sequence[float], names: Names) -> str:
         pairs = zip(comparison.points, values, strict=True)
-        first, second = (self.placed(point, value, names) for point, value in pairs)
+        first, second = (self.value_with_label(point, value, names) for point, value in pairs)
         return f"{first} {relation(*values)} {second}{_margin_text(self.margin)}"
 
 
@@ -325,18 +324,18 @@ class Gain(base.ClaimAlong):
     pairs: list[list[Any]] = parameter(items=PAIR, minItems=1, help=PAIRS_HELP)
     margin: float = parameter(0.0, help=base.MARGIN_HELP)
 
-    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+    def comparisons(self, matrix: Matrix) -> list[PointComparison]:
         pairs = [self.checked(matrix, pair, "pairs") for pair in self.pairs]
         return [sweep.at(self.along, pair) for sweep in self.sweeps(matrix) for pair in pairs]
 
-    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+    def clauses(self, comparison: PointComparison, values: Sequence[Number]) -> list[list[Number]]:
         return [[above(values[0], values[1], self.margin)]]
 
-    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+    def evidence(self, comparison: PointComparison, values: Sequence[float], names: Names) -> str:
         text = _differences_text(self, values, [self.pair_name(comparison, names)])
         return text + _margin_text(self.margin)
 
-    def pair_name(self, comparison: Comparison, names: Names) -> str:
+    def pair_name(self, comparison: PointComparison, names: Names) -> str:
         """What is subtracted from what, as text."""
         return " minus ".join(self.value_name(point, names) for point in comparison.points[:2])
 
@@ -349,7 +348,7 @@ class Average(Gain):
     name: ClassVar[str] = "average"
     is_over_settings: ClassVar[bool] = True
 
-    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+    def comparisons(self, matrix: Matrix) -> list[PointComparison]:
         """One comparison per pair: the points of its two values in each setting."""
         comparisons = []
         for pair in [self.checked(matrix, pair, "pairs") for pair in self.pairs]:
@@ -357,17 +356,17 @@ class Average(Gain):
             for sweep in self.sweeps(matrix):
                 if set(pair) <= {point.labels[self.along] for point in sweep.points}:
                     points += [
-                        replace(point, called=[*sweep.name, self.along])
+                        replace(point, naming_labels=[*sweep.name, self.along])
                         for point in sweep.at(self.along, pair).points
                     ]
-            if (settings := len(points) // 2) < FEWEST_SETTINGS:
+            if (settings := len(points) // 2) < MIN_SETTINGS:
                 both = f"pairs names {' and '.join(pair)}, which {settings} settings have together"
                 hint = "so judge them one by one (kind gain)"
-                raise UserError(f"{both}; an average takes at least {FEWEST_SETTINGS}, {hint}")
-            comparisons.append(Comparison(points))
+                raise UserError(f"{both}; an average takes at least {MIN_SETTINGS}, {hint}")
+            comparisons.append(PointComparison(points))
         return comparisons
 
-    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+    def clauses(self, comparison: PointComparison, values: Sequence[Number]) -> list[list[Number]]:
         """One clause with one array: each setting's mean difference over seeds, less the margin."""
         pairs = zip(values[::2], values[1::2], strict=True)
         return [[np.array([np.mean(above(first, second, self.margin)) for first, second in pairs])]]
@@ -375,13 +374,13 @@ class Average(Gain):
     def contrast(self, difference: Number) -> statistics.SignedRanks:
         return statistics.SignedRanks.of(np.round(difference, 9))
 
-    def side(self, comparison: Comparison, values: Sequence[float]) -> int:
+    def side(self, comparison: PointComparison, values: Sequence[float]) -> int:
         """Whether the test of single values is for the claim (1), against it (-1), or neither."""
         ranks = self.contrast(self.clauses(comparison, values)[0][0])
         is_above, is_below = (side.p_above() <= statistics.ALPHA for side in (ranks, -ranks))
         return is_above - is_below
 
-    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+    def evidence(self, comparison: PointComparison, values: Sequence[float], names: Names) -> str:
         ranks = self.contrast(self.clauses(comparison, values)[0][0])
         mean = f"{self.number(ranks.mean + self.margin)} on average{_margin_text(self.margin)}"
         return (
@@ -404,7 +403,7 @@ class WiderGap(base.ClaimAlong):
         items=CHAIN, minItems=1, help="lists of labels, from one to the next of which it grows"
     )
 
-    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+    def comparisons(self, matrix: Matrix) -> list[PointComparison]:
         """Comparisons of four points: the pair of values with larger labels, then the pair with
         smaller ones, for settings that agree in all other labels."""
         first, *others = self.checked(matrix, self.between, "between")
@@ -417,7 +416,7 @@ class WiderGap(base.ClaimAlong):
                 for labels in (larger, than)
             ]
             step = [
-                Comparison([*more.points, *less.points], label | more.name)
+                PointComparison([*more.points, *less.points], label | more.name)
                 for more, less in product(*sides)
                 if more.name == less.name
             ]
@@ -429,28 +428,28 @@ class WiderGap(base.ClaimAlong):
 
     def _pairs(
         self, matrix: Matrix, values: list[str], settings: dict[str, Any], step: set[str]
-    ) -> list[Comparison]:
+    ) -> list[PointComparison]:
         """The pair of values in each of the settings, named by its labels outside of the step."""
         labels = {label: value for label, value in settings.items() if label != AT}
         pairs = []
         for sweep in matrix.sweeps(self.experiment, (self.given or {}) | labels, self.along):
             points = [
-                replace(point, called=list(labels), at=settings.get(AT, ""))
+                replace(point, naming_labels=list(labels), at=settings.get(AT, ""))
                 for point in sweep.at(self.along, values).points
             ]
             name = {label: value for label, value in sweep.name.items() if label not in step}
-            pairs.append(Comparison(points, name))
+            pairs.append(PointComparison(points, name))
         return pairs
 
-    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+    def clauses(self, comparison: PointComparison, values: Sequence[Number]) -> list[list[Number]]:
         """One clause: the first two values differ by more than the last two."""
         return [[above(above(values[0], values[1]), above(values[2], values[3]))]]
 
-    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        places = [self.place(point, names) for point in comparison.points[::2]]
-        return _differences_text(self, values, places)
+    def evidence(self, comparison: PointComparison, values: Sequence[float], names: Names) -> str:
+        labels = [self.point_label(point, names) for point in comparison.points[::2]]
+        return _differences_text(self, values, labels)
 
-    def opening(self, comparison: Comparison, names: Names) -> str:
+    def opening(self, comparison: PointComparison, names: Names) -> str:
         texts = map(label_text, self.between)
         first, *others = (base.short_name(self.along, text, names) for text in texts)
         return f"{first} minus {' or '.join(others)}"
@@ -463,14 +462,14 @@ def _margin_text(margin: float) -> str:
     return f", with a tolerance of {-margin:g}" if margin else ""
 
 
-def _differences_text(claim: base.Claim, values: Sequence[float], places: Sequence[str]) -> str:
-    """The differences of each two values, with the values and the place of the difference, as text;
+def _differences_text(claim: base.Claim, values: Sequence[float], labels: Sequence[str]) -> str:
+    """The differences of each two values, with the values and the label of the difference, as text;
     two differences with the sign between them."""
     differences, texts = [], []
-    for first, second, place in zip(values[::2], values[1::2], places, strict=True):
+    for first, second, label in zip(values[::2], values[1::2], labels, strict=True):
         differences.append(float(above(first, second)))
-        left, right, apart = map(claim.number, (first, second, differences[-1]))
-        texts.append(f"{left} - {right} = {apart} ({place})")
+        left, right, difference = map(claim.number, (first, second, differences[-1]))
+        texts.append(f"{left} - {right} = {difference} ({label})")
     return f" {relation(differences[0], differences[-1])} ".join(texts)
 
 

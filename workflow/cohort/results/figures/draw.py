@@ -26,8 +26,8 @@ from cohort.results.paper import PaperMatch, doubts
 from cohort.results.series import FULL, NO_RUNS
 
 NO_DATES = {".png": {"Software": None}, ".pdf": {"CreationDate": None}}
-MOST_COLUMNS = 4  # of a grid that may wrap
-MOST_PARTS = 3  # side by side, of a single panel each
+MAX_COLUMNS = 4  # of a grid that may wrap
+MAX_PARTS = 3  # side by side, of a single panel each
 Part = tuple[Kind, DataFrame, Sequence[PaperMatch]]
 """One metric of a figure: its kind, the metrics of its cells, and the paper's values for it."""
 Panels = dict[tuple[int, int], dict[str, str]]
@@ -68,8 +68,8 @@ def make_figure(
             labels, rounds = series.label_columns(metrics), metrics["round"].dropna()
             matches = measure.matches(spec["paper_values"], cells, labels)
             if measure.curves and scale != FULL and len(rounds):  # then our curves are short
-                for own in (match.values for match in matches):
-                    own[:] = [value for value in own if (value.round or 0) <= rounds.max()]
+                for values in (match.values for match in matches):
+                    values[:] = [value for value in values if (value.round or 0) <= rounds.max()]
         parts.append((kind, metrics, matches))
     remarks = [f"scale {scale}: a cheaper version of the study"] if scale != FULL else []
     values = [value for *_, matches in parts for match in matches for value in match.values]
@@ -77,7 +77,7 @@ def make_figure(
         remarks.append(f"some of the paper's values are doubtful: {reasons}")
     for sentence in series.restored_notes([metrics_file], by_others=True):
         remarks.append(f"{sentence[0].lower()}{sentence[1:-1]}")
-    return _sheet(parts, Style.of(spec["look"]), remarks, narrow=narrow)
+    return _sheet(parts, Style.of(spec["style"]), remarks, narrow=narrow)
 
 
 def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str], *, narrow: bool) -> Figure:
@@ -85,28 +85,28 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str], *, narro
     kinds, (kind, metrics, _) = [kind for kind, *_ in parts], parts[0]
     cells, labels = series.cells_of(metrics), series.label_columns(metrics)
     begun = runs if len(runs := cells[cells["status"] != "missing"]) else cells
-    style = replace(style, shown={name: style.ordered(name, begun[name]) for name in labels})
+    style = replace(style, shown_values={name: style.ordered(name, begun[name]) for name in labels})
     panels, starts = place_parts(arrange(kind, begun, style), len(parts))
     if narrow:
         panels = {(row, 0): labels for row, labels in enumerate(panels.values())}
         starts = [(part * len(panels), 0) for part in range(len(parts))]
-    hues = len(style.shown.get(kind.hue, [""]))
+    hues = len(style.shown_values.get(kind.hue, [""]))
     share_x = len({kind.x_title(style) for kind in kinds}) == 1
     figure, grids = make_grids(panels, starts, kind, hues, share_x=share_x)
     measured = [kind.measure(metrics) for kind, metrics, _ in parts]
     for part, rows, grid in zip(parts, measured, grids, strict=True):
         first = next(iter(grid.values()))
         titles = _titles(panels, style, theme.grid_cell(first)[0])
-        for (place, own), title in zip(panels.items(), titles, strict=True):
-            _draw_panel(part, grid[place], own, rows, cells, style)
-            grid[place].set_title(title)
+        for (position, panel), title in zip(panels.items(), titles, strict=True):
+            _draw_panel(part, grid[position], panel, rows, cells, style)
+            grid[position].set_title(title)
         if not len(rows):
             first.set(xticks=[], yticks=[])  # the panels share their axes
     for (part_kind, *_), rows, grid in zip(parts, measured, grids, strict=True):
-        for place, own in panels.items():
-            part_kind.annotate(grid[place], select(rows, own), style)
+        for position, panel in panels.items():
+            part_kind.annotate(grid[position], select(rows, panel), style)
     _name_axes(kinds, grids, style)
-    counts = series.count_runs(pd.concat([select(cells, own) for own in panels.values()]))
+    counts = series.count_runs(pd.concat([select(cells, panel) for panel in panels.values()]))
     notes = [series.runs_phrase(counts) if counts["planned"] else NO_RUNS]
     if counts["done"] == counts["planned"] and len(measured[0]):
         notes = [kind.runs_note(measured[0])]
@@ -127,11 +127,11 @@ def arrange(kind: Kind, cells: DataFrame, style: Style) -> Panels:
     labels = kind.panels()
     if not labels or cells.empty:
         return {(0, 0): {}}
-    held = set(zip(*(cells[label] for label in labels), strict=True))
-    keys = itertools.product(*(style.shown[label] for label in labels))
-    panels = [dict(zip(labels, key, strict=True)) for key in keys if key in held]
-    row = prod(len(style.shown[label]) for label in labels[1:])
-    is_full = kind.rows and len(panels) == row * len(style.shown[labels[0]])
+    existing = set(zip(*(cells[label] for label in labels), strict=True))
+    keys = itertools.product(*(style.shown_values[label] for label in labels))
+    panels = [dict(zip(labels, key, strict=True)) for key in keys if key in existing]
+    row = prod(len(style.shown_values[label]) for label in labels[1:])
+    is_full = kind.rows and len(panels) == row * len(style.shown_values[labels[0]])
     return {divmod(i, row if is_full else _even(len(panels))): it for i, it in enumerate(panels)}
 
 
@@ -140,11 +140,11 @@ def place_parts(panels: Panels, parts: int) -> tuple[Panels, list[tuple[int, int
     where they fit, else one below the other with its panels in a row; single panels wrap."""
     rows, columns = (1 + max(numbers) for numbers in zip(*panels, strict=True))
     if len(panels) == 1:
-        width = _even(parts, MOST_PARTS)
+        width = _even(parts, MAX_PARTS)
         return panels, [divmod(part, width) for part in range(parts)]
-    if columns * parts <= MOST_COLUMNS:
+    if columns * parts <= MAX_COLUMNS:
         return panels, [(0, part * columns) for part in range(parts)]
-    if parts > 1 and len(panels) <= MOST_COLUMNS:
+    if parts > 1 and len(panels) <= MAX_COLUMNS:
         panels, rows = {(0, x): labels for x, labels in enumerate(panels.values())}, 1
     return panels, [(part * rows, 0) for part in range(parts)]
 
@@ -159,13 +159,13 @@ def make_grids(
     parts = len(starts)
     down = 1 + max(row for row, _ in panels) + max(row for row, _ in starts)
     across = 1 + max(column for _, column in panels) + max(column for _, column in starts)
-    width, height = kind.panel_size(max(theme.NARROWEST, theme.PAGE_WIDTH / across), hues)
+    width, height = kind.panel_size(max(theme.MIN_WIDTH, theme.PAGE_WIDTH / across), hues)
     figure = Figure(figsize=(width * across, height * down + theme.FRAME), layout="constrained")
     FigureCanvasAgg(figure)
     share_y = kind.shared_y if parts == 1 else False
     subplots = figure.subplots(down, across, sharex=share_x, sharey=share_y, squeeze=False)
     for axes in subplots.flat:
-        axes.locator_params(axis="both", min_n_ticks=theme.FEWEST_TICKS)
+        axes.locator_params(axis="both", min_n_ticks=theme.MIN_TICKS)
     grids: list[Grid] = []
     for row, column in starts:
         grids.append({(y, x): subplots[row + y][column + x] for y, x in sorted(panels)})
@@ -182,9 +182,9 @@ def make_grids(
     return figure, grids
 
 
-def _even(panels: int, most: int = MOST_COLUMNS) -> int:
+def _even(panels: int, maximum: int = MAX_COLUMNS) -> int:
     """The number of panels in a row if as few rows as possible are filled evenly."""
-    return ceil(panels / ceil(panels / most))
+    return ceil(panels / ceil(panels / maximum))
 
 
 def select(frame: DataFrame, labels: dict[str, str]) -> DataFrame:
@@ -199,8 +199,8 @@ def _draw_panel(
 ) -> None:
     """Draw the measured rows and the paper's values of a panel, or say why it is empty."""
     kind, _, paper = part
-    if len(own := select(rows, labels)):
-        kind.draw(axes, own, style)
+    if len(panel_rows := select(rows, labels)):
+        kind.draw(axes, panel_rows, style)
         paper = [it for it in paper if it.values and labels.items() <= it.labels.items()]
         paper = [it for it in paper if style.shows(it.labels)]
         if paper:
@@ -208,7 +208,7 @@ def _draw_panel(
         axes.set(xlabel="", ylabel="")  # seaborn sets the names of columns
     else:
         has_runs = (select(cells, labels)["status"] != "missing").any()
-        theme.say(axes, "no values yet" if has_runs else NO_RUNS)
+        theme.show_message(axes, "no values yet" if has_runs else NO_RUNS)
     if kind.limits:
         axes.set_ylim(*kind.limits)
 

@@ -32,7 +32,7 @@ STATUS_NOTES = {
 FALLBACK = "test_accuracy"  # what runs are compared by where a figure shows no metric by round
 
 
-def further(metrics: Sequence[str]) -> Any:
+def also_parameter(metrics: Sequence[str]) -> Any:
     """The parameter `also` of a kind that can show these metrics."""
     where = "further metrics, whose panels are to the right of the first one's, or below"
     return parameter(None, items={"enum": [*metrics]}, minItems=1, uniqueItems=True, help=where)
@@ -47,11 +47,11 @@ class Kind(Item):
     # Whether the panels share one y axis.
     shared_y: ClassVar[bool] = True
     # The height of a panel: a share of its width, and at most so many inches.
-    height: ClassVar[tuple[float, float]] = (theme.HEIGHT, theme.TALLEST)
+    height: ClassVar[tuple[float, float]] = (theme.HEIGHT, theme.MAX_HEIGHT)
 
     metric: str
     hue: str = parameter("strategy", help="the label whose values have colors of their own")
-    also: list[str] | None = further(BY_ROUND)
+    also: list[str] | None = also_parameter(BY_ROUND)
     columns: str | None = parameter(None, help="the label whose values are panels side by side")
     rows: str | None = parameter(None, help="the label whose values are panels one below the other")
     without: dict[str, Any] | None = parameter(None, minProperties=1, help=statistics.WITHOUT_HELP)
@@ -59,14 +59,14 @@ class Kind(Item):
         None, help="lowest and highest value of the y axis, in its unit", **PAIR
     )
 
-    def named(self) -> Mapping[str, Sequence[str]]:
+    def mentioned_values(self) -> Mapping[str, Sequence[str]]:
         return statistics.values_left_out(self.without)
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         """The width and height in inches of a panel that may be at most this wide."""
-        share, tallest = self.height
-        width = min(theme.WIDEST, width)
-        return width, min(tallest, max(theme.SHORTEST, width * share))
+        share, max_height = self.height
+        width = min(theme.MAX_WIDTH, width)
+        return width, min(max_height, max(theme.MIN_HEIGHT, width * share))
 
     def by_metric(self) -> list[Kind]:
         """Split the figure into one per metric, `metric` first, to be drawn side by side."""
@@ -88,7 +88,7 @@ class Kind(Item):
         """The labels whose values make the panels and the colors."""
         return tuple(dict.fromkeys((*self.panels(), self.hue)))
 
-    def shown(self) -> tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:
         return self.facets()
 
     def metrics(self) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ class Kind(Item):
         """The measures that compare its runs: its metrics by round, or else the accuracy."""
         at, paper = getattr(self, "at", ""), getattr(self, "paper", "")
         metrics = [part.metric for part in self.by_metric() if METRICS[part.metric].by == "round"]
-        labels = tuple(label for label in self.shown() if label not in (CLIENT, "class", "seed"))
+        labels = tuple(label for label in self.labels() if label not in (CLIENT, "class", "seed"))
         fields: dict[str, Any] = {"at": at or "last", "labels": labels, "paper": paper}
         fields |= {"curves": not at, "left_out": statistics.values_left_out(self.without)}
         return [Measure(metric=metric, **fields) for metric in metrics or [FALLBACK]]
@@ -128,7 +128,7 @@ class Kind(Item):
 
     def colors(self, style: Style) -> dict[str, Any]:
         """The color of each value of the hue, in the study's order."""
-        return style.colors(self.hue, style.shown[self.hue])
+        return style.colors(self.hue, style.shown_values[self.hue])
 
     def runs_by_hue(self, panel: DataFrame, style: Style) -> Iterator[tuple[str, Any, DataFrame]]:
         """The value, color and measured rows of each value of the hue that has rows."""
@@ -137,17 +137,17 @@ class Kind(Item):
             if len(runs):
                 yield value, color, runs
 
-    def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
+    def line_props(self, value: str, style: Style, color: str) -> dict[str, Any]:
         """How the line of a value of the hue looks, as matplotlib's properties."""
         return {"color": color, "linestyle": style.dash(self.hue, value)}
 
     def handle(self, value: str, style: Style, color: str) -> Any:
         """The legend's handle for a value of the hue in this color."""
-        return mpl.lines.Line2D([], [], **self.line(value, style, color))
+        return mpl.lines.Line2D([], [], **self.line_props(value, style, color))
 
     def runs_note(self, measured: DataFrame) -> str:
         """Text for the note below the figure: how many runs each mark has once all are done."""
-        seeds = measured.groupby(list(self.shown()))["digest"].nunique()
+        seeds = measured.groupby(list(self.labels()))["digest"].nunique()
         noun = "run" if getattr(self, "pooled", None) else "seed"
         span = " to ".join(dict.fromkeys([str(seeds.min()), str(seeds.max())]))
         return f"n = {span} {noun}{'' if seeds.max() == 1 else 's'} per {self.mark_noun}"
@@ -192,7 +192,7 @@ class Averaging(Kind):
         """What is averaged, and what shows the standard deviation, if anything does."""
         pooled = listed(list(map(word, self.pooled or [""])))
         notes = [f"runs that differ in {pooled} are averaged"] if pooled else []
-        runs = measured.groupby(list(self.shown()))["digest"].nunique()
+        runs = measured.groupby(list(self.labels()))["digest"].nunique()
         if self.has_deviations(style) and (runs > 1).any():
             notes.append(f"{self.deviation} over {'runs' if pooled else 'seeds'}")
         return [*notes, *super().remarks(measured, style)]
@@ -209,5 +209,5 @@ class Averaging(Kind):
     def draw_reference(self, axes: Axes) -> None:
         """Draw the reference line, if the study sets one."""
         if self.reference is not None:
-            look = theme.PAPER_LINE | {"color": "#333333", "label": self.reference_label}
-            axes.axhline(self.reference, **look)
+            props = theme.PAPER_LINE | {"color": "#333333", "label": self.reference_label}
+            axes.axhline(self.reference, **props)

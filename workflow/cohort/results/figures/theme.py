@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 mpl, seaborn = lazy("matplotlib"), lazy("seaborn")
 PAGE_WIDTH = 7.0  # inches: the text width of a two-column paper
-NARROWEST, WIDEST = 1.75, 3.4  # inches: the width of a panel
+MIN_WIDTH, MAX_WIDTH = 1.75, 3.4  # inches: the width of a panel
 HEIGHT = 0.68  # of a panel's width
-SHORTEST, TALLEST = 1.4, 1.9  # inches: the height of a panel, with its title and ticks
+MIN_HEIGHT, MAX_HEIGHT = 1.4, 1.9  # inches: the height of a panel, with its title and ticks
 SIDES, ENDS = 0.5, 0.6  # inches of a panel's width and height that are not plot area
 FRAME = 0.5  # inches for the titles of the x axis and the note
 LETTER = 0.056  # inches: the mean width of a letter of 8 points
 NAME_HEIGHT = 0.12  # inches: from a name at the end of a curve to the next one
-FEWEST_TICKS = 3  # of an axis
+MIN_TICKS = 3  # of an axis
 
 FONT = "DejaVu Sans"  # comes with matplotlib, so every machine draws with the same font
 STYLE_SHEET = Path(__file__).with_name("theme.mplstyle")
@@ -41,7 +41,7 @@ STATISTICS: list[Any] = ["mean", "std", "min", "max"]  # of the runs at a point
 # line on white, and three darker ones of Tol's.
 OKABE_ITO = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 COLORS = [*OKABE_ITO, "#882255", "#999933", "#332288"]
-OWN = "#D55E00"  # of the method that a paper proposes
+METHOD_COLOR = "#D55E00"  # of the method that a paper proposes
 THIN, LINE, THICK = 1.0, 1.3, 2.0  # points: the widths of lines
 DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)), (0, (7, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "v", "P")
@@ -65,29 +65,29 @@ class Style(Names):
     """Colors, dashes and markers of a study's hues, and the names of its labels.
 
     `strategies` are all of the study's, the baseline first, so that each looks the same in all of
-    its figures; `methods` are those that its paper proposes. `shown` has the values of each label
-    in one figure, in order.
+    its figures; `methods` are those that its paper proposes. `shown_values` has the values of each
+    label in one figure, in order.
     """
 
     strategies: list[str] = field(default_factory=list)
     methods: list[str] = field(default_factory=list)
     round: str = "Round"  # what a round is called
-    shown: dict[str, list[str]] = field(default_factory=dict)
+    shown_values: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, look: Mapping[str, Any]) -> Self:
-        """The style described by the `look` of a resolved figure."""
-        given = {key: look[key] for key in ("strategies", "methods", "round") if key in look}
-        return replace(super().of(look), **given)
+    def of(cls, style: Mapping[str, Any]) -> Self:
+        """The style that the `style` of a resolved figure describes."""
+        fields = {key: style[key] for key in ("strategies", "methods", "round") if key in style}
+        return replace(super().of(style), **fields)
 
     def shows(self, labels: Mapping[str, str]) -> bool:
         """Whether the figure shows all these label values."""
-        return all(value in self.shown[label] for label, value in labels.items())
+        return all(value in self.shown_values[label] for label, value in labels.items())
 
     def colors(self, hue: str, values: list[str]) -> dict[str, Any]:
         """A color for each value: distinct colors for names, shades of viridis in order else."""
         if hue in NOMINAL:
-            return {value: self._look(hue, value)[0] for value in values}
+            return {value: self._color_and_dash(hue, value)[0] for value in values}
         scale = self.ordered(hue, [*self.orders.get(hue, []), *values])
         shades = dict(zip(scale, seaborn.color_palette("viridis", len(scale)), strict=True))
         return {value: shades[value] for value in values}
@@ -95,11 +95,11 @@ class Style(Names):
     def dash(self, hue: str, value: str) -> Any:
         """The dashes of a value's line, solid for the paper's own method or else the first name.
         Names differ in them as well as in color: of curves that coincide both are seen."""
-        return DASHES[self._look(hue, value)[1] % len(DASHES)]
+        return DASHES[self._color_and_dash(hue, value)[1] % len(DASHES)]
 
     def marker(self, hue: str, value: str) -> str:
         """The marker of a value's line, another one for neighbors."""
-        return MARKERS[self._look(hue, value)[1] % len(MARKERS)]
+        return MARKERS[self._color_and_dash(hue, value)[1] % len(MARKERS)]
 
     def stroke(self, hue: str, value: str) -> dict[str, float]:
         """The width and order of a line: the paper's own method is thick, behind the thin ones."""
@@ -109,24 +109,24 @@ class Style(Names):
         is_own = value in self.methods
         return {"linewidth": THICK if is_own else THIN, "zorder": 2 if is_own else 3}
 
-    def _look(self, hue: str, value: str) -> tuple[str, int]:
+    def _color_and_dash(self, hue: str, value: str) -> tuple[str, int]:
         """A name's color, and the index of its dash."""
         hue, value = self._as_strategy(hue, value)
         if hue == "strategy" and value in self.methods:
             index = self.methods.index(value)
-            return OWN, index
+            return METHOD_COLOR, index
         names = self.strategies
         if hue != "strategy":  # of an invented label that names strategies, these come first
-            own = self.orders.get(hue, []) if hue in NOMINAL else []
-            others = [name for name in own if self._as_strategy(hue, name)[0] == hue]
-            names = own if len(others) == len(own) else [*self.strategies, *others]
+            order = self.orders.get(hue, []) if hue in NOMINAL else []
+            others = [name for name in order if self._as_strategy(hue, name)[0] == hue]
+            names = order if len(others) == len(order) else [*self.strategies, *others]
         names = [name for name in names if name not in self.methods]
         if value not in names:
             return UNKNOWN, 0
         index, has_own = names.index(value), hue in ("strategy", *FREE) and bool(self.methods)
         if index == 0:
             return COLORS[0], int(has_own)
-        colors = [color for color in COLORS[1:] if not has_own or color != OWN]
+        colors = [color for color in COLORS[1:] if not has_own or color != METHOD_COLOR]
         lap, color = divmod(index - 1, len(colors))
         return colors[color], 1 + (color + lap + has_own) % (len(DASHES) - 1)
 
@@ -142,20 +142,20 @@ class Style(Names):
 def deviation_limits(statistics: Any, unit: str) -> tuple[Any, Any]:
     """The limits one standard deviation from a mean, cut at 0 and 100 % where no value lies beyond;
     `statistics` holds the `STATISTICS` of one point, or a table of several points'."""
-    mean, sd, least, most = (statistics[name] for name in STATISTICS)
-    low = np.where(least >= 0, np.maximum(mean - sd, 0), mean - sd)
-    is_share = (unit == "%") & (most <= 100)
+    mean, sd, lowest, highest = (statistics[name] for name in STATISTICS)
+    low = np.where(lowest >= 0, np.maximum(mean - sd, 0), mean - sd)
+    is_share = (unit == "%") & (highest <= 100)
     return low, np.where(is_share, np.minimum(mean + sd, 100), mean + sd)
 
 
 def draw_means(
-    axes: Axes, statistics: Any, unit: str, line: Mapping[str, Any], *, has_band: bool = True
+    axes: Axes, statistics: Any, unit: str, props: Mapping[str, Any], *, has_band: bool = True
 ) -> None:
     """Draw means as a line over their index, with a band that reaches `std` up and down."""
-    axes.plot(statistics.index, statistics["mean"], markeredgewidth=0.75, **line)
+    axes.plot(statistics.index, statistics["mean"], markeredgewidth=0.75, **props)
     if has_band:
         limits = deviation_limits(statistics, unit)
-        axes.fill_between(statistics.index, *limits, color=line["color"], **BAND)
+        axes.fill_between(statistics.index, *limits, color=props["color"], **BAND)
 
 
 def paper_name(match: PaperMatch) -> str:
@@ -164,7 +164,7 @@ def paper_name(match: PaperMatch) -> str:
     return "paper" if source == "printed" else f"paper ({source})"
 
 
-def say(axes: Axes, reason: str) -> None:
+def show_message(axes: Axes, reason: str) -> None:
     """Write into an empty panel why it is empty."""
     middle: dict[str, Any] = {"xycoords": "axes fraction", "ha": "center", "va": "center"}
     axes.annotate(reason, (0.5, 0.5), color=NOTE["color"], **middle)
@@ -181,12 +181,12 @@ def grid_cell(axes: Axes) -> tuple[float, float]:
     return float(width / grid.ncols), float((height - FRAME) / grid.nrows)
 
 
-def number_places(axes: Axes, axis: Literal["x", "y"], count: int) -> None:
+def set_integer_ticks(axes: Axes, axis: Literal["x", "y"], count: int) -> None:
     """Put the ticks of an axis at whole numbers; `count` is how many it shows."""
-    axes.locator_params(axis=axis, integer=True, min_n_ticks=min(FEWEST_TICKS, count))
+    axes.locator_params(axis=axis, integer=True, min_n_ticks=min(MIN_TICKS, count))
 
 
-def name_places(axes: Axes, names: list[str]) -> None:
+def set_category_ticks(axes: Axes, names: list[str]) -> None:
     """Name the positions 0, 1, 2, ... of the x axis, on several lines or slanted in little room."""
     room = int((grid_cell(axes)[0] - SIDES) / len(names) / LETTER) - 1
     wrapped = [fill(name, max(room, 1), break_long_words=False) for name in names]

@@ -29,14 +29,14 @@ Entity = dict[str, Any]
 CRATE, CROISSANT, WORKFLOW = "ro-crate-metadata.json", "croissant.json", "Snakefile"
 FORMATS = {".parquet": "application/x-parquet", ".json": "application/json", "": "text/plain"}
 SPDX = "https://spdx.org/licenses/"
-FIXED = json.loads(Path(__file__).with_name("descriptions.json").read_text(encoding="utf-8"))
+DESCRIPTIONS = json.loads(Path(__file__).with_name("descriptions.json").read_text(encoding="utf-8"))
 """What all releases have in common, what inputs and columns mean where names do not say it, and the
 columns that, with `digest`, tell a table's rows apart."""
 HARDWARE = "https://www.wikidata.org/wiki/Q3966"
 STATED = {"title": "name", "citation": "citation", "licence": "license"}
 """What config/datasets.yaml states of a data set, and schema.org's name for it."""
 PARAMETERS = {field.name: field.metadata["schema"]["description"] for field in fields(Settings)}
-PARAMETERS |= FIXED["parameters"]
+PARAMETERS |= DESCRIPTIONS["parameters"]
 """What each input of a run means."""
 
 
@@ -45,9 +45,9 @@ def describe(folder: Path, runs: Iterable[Record], datasets: Mapping[str, Any]) 
     description, and a copy of the Snakefile. `datasets` is what config/datasets.yaml says."""
     actions, others, manifest = list[Entity](), dict[str, Entity](), releases.read_manifest(folder)
     for run in sorted(runs, key=lambda run: run.header["digest"]):
-        action, *further = _run(run)
+        action, *mentioned = _run(run)
         actions.append(action)
-        others |= {entity["@id"]: entity for entity in further}
+        others |= {entity["@id"]: entity for entity in mentioned}
     for entity in others.values():
         if entity["name"] == "dataset":
             info = datasets.get(entity["value"], {})
@@ -63,7 +63,7 @@ def describe(folder: Path, runs: Iterable[Record], datasets: Mapping[str, Any]) 
     graph = _crate(about, manifest, [others[key] for key in sorted(others)], actions)
     # A line for each entity, and for each run that the folder mentions: a further run adds lines.
     lines = ",\n".join(map(json.dumps, graph)).replace(', {"@id": "#k', ',\n{"@id": "#k')
-    context = json.dumps(FIXED["crate"]["@context"])
+    context = json.dumps(DESCRIPTIONS["crate"]["@context"])
     crate = f'{{"@context": {context}, "@graph": [\n{lines}\n]}}\n'
     write_text(folder / WORKFLOW, Path(SNAKEFILE).read_text(encoding="utf-8"))
     write_text(folder / CROISSANT, json.dumps(_croissant(folder, manifest, about), indent=1) + "\n")
@@ -99,7 +99,7 @@ def _crate(
         },
         "#rows": {"hasPart": tables},
     }
-    entities = [entity | variable.get(entity["@id"], {}) for entity in FIXED["crate"]["@graph"]]
+    entities = [it | variable.get(it["@id"], {}) for it in DESCRIPTIONS["crate"]["@graph"]]
     return [*entities, license, *files, *parameters, *others, *actions]
 
 
@@ -158,20 +158,20 @@ def _refs(entities: Iterable[Entity]) -> Any:
 
 def _croissant(folder: Path, manifest: Entity, about: Entity) -> Entity:
     """The Croissant description of a release's tables."""
-    distribution = [
+    files = [
         _entity(name, "cr:FileObject", contentUrl=name, encodingFormat=FORMATS[".parquet"])
         | {"sha256": file["sha256"], "contentSize": f"{(folder / name).stat().st_size} B"}
         for name, file in manifest["files"].items()
     ]
-    description = about | {"version": cohort.__version__, "citeAs": manifest["cite"]}
+    description = DESCRIPTIONS["croissant"] | about | {"version": cohort.__version__}
     tables = [_record_set(folder / name) for name in manifest["files"]]
-    return FIXED["croissant"] | description | {"distribution": distribution, "recordSet": tables}
+    return description | {"citeAs": manifest["cite"], "distribution": files, "recordSet": tables}
 
 
 def _record_set(file: Path) -> Entity:
     """The rows of a table: their key, and name, type and meaning of each column."""
     table, columns = file.stem, list[Entity]()
-    texts = (PARAMETERS if table == "runs" else {}) | FIXED["columns"]
+    texts = (PARAMETERS if table == "runs" else {}) | DESCRIPTIONS["columns"]
     for field in parquet.read_schema(file):
         is_list = pa.types.is_list(field.type)
         kind = str(field.type.value_type if is_list else field.type)
@@ -183,5 +183,5 @@ def _record_set(file: Path) -> Entity:
         if field.name == "digest" and table != "runs":
             column["references"] = {"field": {"@id": "runs/digest"}}
         columns.append(column)
-    keys = [{"@id": f"{table}/{name}"} for name in ("digest", *FIXED["keys"][table])]
+    keys = [{"@id": f"{table}/{name}"} for name in ("digest", *DESCRIPTIONS["keys"][table])]
     return _entity(table, "cr:RecordSet", key=keys, field=columns)

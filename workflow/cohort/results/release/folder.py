@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TABLES = ("runs", "curves", "clients", "cohorts", "classes", "profiles")
-COUNTED = {"client": 0, "class": 0, "round": 1}
-"""The columns that count a run's rows, with their first number."""
+INDEX_COLUMNS = {"client": 0, "class": 0, "round": 1}
+"""Columns that number a run's rows, and the first number of each."""
 CLIENT_LISTS = pa.list_(pa.int64())
 IDENTITY = ("digest", "status", "weights_sha256", "science")
 SECONDS = ("seconds", "seconds_training", "seconds_selecting", "seconds_evaluating")
@@ -41,7 +41,7 @@ PROVENANCE = ("commit", "trainer", "devices", "peak_memory_mb", "sessions", "my"
 """The provenance that has columns of its own."""
 VERSION = "version_"
 """Prefix of the columns that hold the version of a package."""
-FIXED = {*IDENTITY, *SECONDS, *PROVENANCE, "rounds_played", "traffic", "restored"}
+NON_SETTINGS = {*IDENTITY, *SECONDS, *PROVENANCE, "rounds_played", "traffic", "restored"}
 """All columns of `runs` but those of settings and of versions."""
 IS_JSON = {b"json": b"true"}
 """Metadata of the columns whose values are JSON texts."""
@@ -170,8 +170,7 @@ def _open_table(file: Path, manifest: dict[str, Any]) -> parquet.ParquetFile:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read a release's manifest. Raise UserError unless checksum, format and file names are
-    valid."""
+    """Read a release's manifest. Raise UserError unless checksum, format and names are valid."""
     file = folder / MANIFEST
     if not file.is_file():
         raise UserError(f"{folder} is not a release: it has no {MANIFEST}")
@@ -269,7 +268,7 @@ def _table_of_runs(records: Sequence[Record]) -> pa.Table:
     """The table of these records, a row each: every setting, where it was trained, and its cost."""
     rows = [_row(record) for record in records]
     names, columns = {name for row in rows for name in row}, {}
-    ends = {name for name in names if name in FIXED or name.startswith(VERSION)}
+    ends = {name for name in names if name in NON_SETTINGS or name.startswith(VERSION)}
     first = names & {"digest", "status", "rounds_played"}
     for name in [*sorted(first), *sorted(names - ends), *sorted(ends - first)]:
         values = [row.get(name) for row in rows]
@@ -299,7 +298,7 @@ def _header(row: Row) -> Row:
     versions = {name: value for name, value in row.items() if name.startswith(VERSION)}
     provenance = {name: row[name] for name in PROVENANCE if name in row}
     provenance["versions"] = {name.removeprefix(VERSION): it for name, it in versions.items()}
-    settings = {name: value for name, value in row.items() if name not in {*FIXED, *versions}}
+    settings = {key: value for key, value in row.items() if key not in {*NON_SETTINGS, *versions}}
     header = {name: row[name] for name in (*IDENTITY, "restored") if name in row}
     return {"format": RECORD_FORMAT, "settings": settings, "provenance": provenance} | header
 
@@ -399,7 +398,7 @@ def _filled_columns(part: pa.Table | None) -> dict[str, np.ndarray]:
     if part is None:
         return columns
     for name in part.column_names:
-        gaps, values, first = part[name].null_count, part[name].to_numpy(), COUNTED.get(name)
+        gaps, values, first = part[name].null_count, part[name].to_numpy(), INDEX_COLUMNS.get(name)
         if 0 < gaps < len(part):
             raise ValueError(f"{name} lacks values")
         if first is not None and values.tolist() != list(range(first, len(part) + first)):

@@ -74,8 +74,8 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
     for record in records:
         digest = record.header["digest"]
         header, provenance = record.header, record.header["provenance"]
-        kept = ("weights_sha256", "restored")  # to compare two runs, and to name earlier releases
-        source = release | {key: header[key] for key in kept if key in header}
+        copied = ("weights_sha256", "restored")  # to compare two runs, and to name earlier releases
+        source = release | {key: header[key] for key in copied if key in header}
         source |= {key: provenance[key] for key in ("commit", "trainer", "devices", "versions")}
         if not Path(path := cells[digest].path).exists():
             new[path] = replace(record, header=header | {"restored": [source]})
@@ -161,10 +161,10 @@ def _cohorts(record: Record, cell: Cell) -> Checks:
         yield len(np.unique(keys[name])) < len(numbers), name, "has a client twice in a round"
     chooses = cell.procedure.name in CHOOSING
     part = cell.participation
-    least, most = (1, part.invited(cell.settings.cohort, clients)) if chooses else (0, clients)
+    low, high = (1, part.invited(cell.settings.cohort, clients)) if chooses else (0, clients)
     is_always = cell.settings.availability == DEFAULTS["availability"]
-    least *= is_always
-    yield min(sizes) < least or max(sizes) > most, "cohort", f"is not of {least} to {most} clients"
+    low *= is_always
+    yield min(sizes) < low or max(sizes) > high, "cohort", f"is not of {low} to {high} clients"
     if chooses and not is_always:
         played = range(1, len(sizes) + 1)
         there = [available_clients(cell.settings, history, round) for round in played]
@@ -179,9 +179,9 @@ def _cohorts(record: Record, cell: Cell) -> Checks:
         yield len(chosen) < sum(sizes), "responders", "lacks clients, though all respond"
     may_probe = chooses or (bool(history.pools) and not _is_ours(cell))
     probes = may_probe and isinstance(cell.selector, Probing)
-    asked = [len(pool) for pool in history.pools]
-    yield len(asked) != len(sizes) * probes, "pool", "is not there for the rounds with probes"
-    yield [len(norms) for norms in history.norms] != asked, "probe_norms", "is not one per probe"
+    probed = [len(pool) for pool in history.pools]
+    yield len(probed) != len(sizes) * probes, "pool", "is not there for the rounds with probes"
+    yield [len(norms) for norms in history.norms] != probed, "probe_norms", "is not one per probe"
     yield from _values("probe_norm", np.concatenate([*history.norms, []]))
     yield probes and not np.isin(keys["cohort"], keys["pool"]).all(), "cohort", "was not probed"
 
@@ -190,8 +190,8 @@ def _clients(record: Record, cell: Cell) -> Checks:
     clients, classes = record.clients, record.classes
     counts, size = clients["label_counts"], clients["size"]
     yield counts.ndim != 2 or not _are_counts(counts), "label_counts", "are not counts"
-    wrong = not np.array_equal(counts.sum(axis=1), size) or not size.any()
-    yield wrong, "size", "is not the sum of the label counts"
+    is_wrong = not np.array_equal(counts.sum(axis=1), size) or not size.any()
+    yield is_wrong, "size", "is not the sum of the label counts"
     for name in CLIENT_ARRAYS:
         yield from _values(name, clients[name])
     for name in classes:
@@ -201,8 +201,8 @@ def _clients(record: Record, cell: Cell) -> Checks:
         yield (right > tested).any() or not tested.any(), "right", "is more than was tested"
     if isinstance(cell.procedure, Concat):
         cluster, last = clients["cluster"], cell.procedure.clusters - 1
-        wrong = not np.array_equal(cluster, np.where(size == 0, -1, np.clip(cluster, 0, last)))
-        yield wrong, "cluster", f"is not 0 to {last}, or -1 without samples"
+        is_wrong = not np.array_equal(cluster, np.where(size == 0, -1, np.clip(cluster, 0, last)))
+        yield is_wrong, "cluster", f"is not 0 to {last}, or -1 without samples"
 
 
 def _costs(record: Record, cell: Cell) -> Checks:
@@ -254,8 +254,8 @@ def _curves(record: Record, cell: Cell) -> Checks:
 
 def _values(name: str, values: np.ndarray, *, diverged: bool = False) -> Checks:
     """Check that the values of a metric are within its range."""
-    wrong = values[~METRICS[name].can_be(values, diverged=diverged)]
-    yield bool(len(wrong)), name, f"is {wrong[0]:g}" if len(wrong) else ""
+    impossible = values[~METRICS[name].is_plausible(values, diverged=diverged)]
+    yield bool(len(impossible)), name, f"is {impossible[0]:g}" if len(impossible) else ""
 
 
 def _numbers(series: Sequence[tuple[int, float]]) -> np.ndarray:

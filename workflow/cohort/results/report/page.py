@@ -33,11 +33,11 @@ from cohort.results.series import NO_RUNS, NO_VALUE, STATUSES
 from cohort.results.tables.tabulate import lay_out_table
 
 Spec = Mapping[str, Any]
-Item = dict[str, Any]
+ItemView = dict[str, Any]
 """What a template shows of a figure or table: a picture (`image`, of a `width` in pixels) or a
 `table`, or neither if there are too few runs."""
 
-Cell = dict[str, Any]
+CellSummary = dict[str, Any]
 FIGURE = re.compile(r"fig0*(\d+)")
 SEPARATOR, EQUALS = " · ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
 CONTRADICTED = "Contradicted by the paper's own numbers"
@@ -98,8 +98,8 @@ class StudyRuns:
 
     def __init__(self, experiments: Mapping[str, Mapping[str, Any]], names: Names):
         self._names = names
-        self.experiments: dict[str, list[Cell]] = {}
-        self.cells: dict[str, Cell] = {}
+        self.experiments: dict[str, list[CellSummary]] = {}
+        self.cells: dict[str, CellSummary] = {}
         self._estimates: dict[str, float] = {}
         for name, spec in experiments.items():
             cells = series.read_experiment(spec["runs"])["cells"]
@@ -110,19 +110,18 @@ class StudyRuns:
 
     def coverage(self, *experiments: str) -> dict[str, Any]:
         """The runs of these experiments together, or of all, by status, the seconds that they took,
-        those estimated for the rest, and sentences on the releases that some were restored from.
-        """
+        those estimated for the rest, and sentences on releases that some were restored from."""
         names = experiments or tuple(self.experiments)
         cells = {cell["digest"]: cell for name in names for cell in self.experiments[name]}
-        runs = series.run_counts(cell["status"] for cell in cells.values())
+        runs = series.status_counts(cell["status"] for cell in cells.values())
         waiting = [key for key, cell in cells.items() if cell["status"] in STATUSES[2:]]
         spent = sum(cell.get("seconds", 0.0) for cell in cells.values())
         to_go = sum(self._estimates.get(digest, 0.0) for digest in waiting)
         restored = series.restored_sentences(cells.values())
-        shown = {"runs": runs, "phrase": series.runs_phrase(runs)}
-        return shown | {"spent": spent, "to_go": to_go, "restored": restored}
+        counts = {"runs": runs, "phrase": series.runs_phrase(runs)}
+        return counts | {"spent": spent, "to_go": to_go, "restored": restored}
 
-    def finished(self) -> list[Cell]:
+    def finished(self) -> list[CellSummary]:
         """The cells that have a record."""
         return [cell for cell in self.cells.values() if "settings" in cell]
 
@@ -153,9 +152,9 @@ class StudyRuns:
     @cached_property
     def groups(self) -> list[dict[str, Any]]:
         """The groups of finished runs that differ in their seed only, to which the numbers on the
-        page lead, those of one name together; `own` are the settings, besides those in its name,
-        that not every run of the study has."""
-        by_settings: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
+        page lead, those of one name together; `varying` are the settings, besides those in its
+        name, that not every run of the study has."""
+        by_settings: dict[tuple[tuple[str, str], ...], list[CellSummary]] = {}
         for cell in self.finished():
             settings = texts(cell["settings"]) | {"seed": ""}
             by_settings.setdefault(tuple(sorted(settings.items())), []).append(cell)
@@ -163,9 +162,9 @@ class StudyRuns:
         for items, cells in by_settings.items():
             settings, shared = dict(items), {*CELL_FOLDERS, *self.common}
             name = SEPARATOR.join(self._names.value(key, settings[key]) for key in CELL_FOLDERS)
-            own = {key: value for key, value in items if value and key not in shared}
+            varying = {key: value for key, value in items if value and key not in shared}
             runs = sorted(cells, key=lambda cell: cell["settings"]["seed"])
-            groups.setdefault(name, []).append({"name": name, "own": own, "runs": runs})
+            groups.setdefault(name, []).append({"name": name, "varying": varying, "runs": runs})
         return [group for same in groups.values() for group in same]
 
 
@@ -229,9 +228,9 @@ def page_items(spec: Spec, runs: StudyRuns, folder: Path) -> dict[str, Any]:
     those that several of its tables share."""
     figures = [_figure(item, spec, runs, folder) for item in spec["figures"]]
     tables = [_item(item, spec, runs, folder) for item in spec["tables"]]
-    for shown, item in zip(tables, spec["tables"], strict=True):
-        table = shown_table(item)
-        shown["table"] = table if table["lines"] else None
+    for view, item in zip(tables, spec["tables"], strict=True):
+        table = page_table(item)
+        view["table"] = table if table["rows"] else None
     waiting = [it for it in (*figures, *tables) if not (it["image"] or it["table"])]
     figures = [it for it in figures if it["image"]]
     tables = [it for it in tables if it["table"]]
@@ -240,20 +239,20 @@ def page_items(spec: Spec, runs: StudyRuns, folder: Path) -> dict[str, Any]:
     counts = Counter(note for it in tables for note in it["table"]["notes"])
     notes = [note for note, count in counts.items() if count > 1]
     figures = [it for it in figures if it is not key]
-    shown_sections = [
+    sections = [
         {"id": "figures", "title": "Figures", "entries": figures, "notes": []},
         {"id": "tables", "title": "Tables", "entries": tables, "notes": notes},
     ]
     return {
         "key_figure": key,
-        "sections": [section for section in shown_sections if section["entries"]],
+        "sections": [section for section in sections if section["entries"]],
         "waiting": sorted(waiting, key=lambda item: item["coverage"]["to_go"]),
     }
 
 
 def alternative_text(item: Spec, comparison: Comparison) -> str:
     """A picture's alternative text: its title and the mean of each value of its hue."""
-    kind, names = KINDS[item["kind"]].from_spec(item), Names.of(item["look"])
+    kind, names = KINDS[item["kind"]].from_spec(item), Names.of(item["style"])
     metric, texts = METRICS[kind.metric], [str(item["title"]).rstrip(".")]
     values: defaultdict[str, list[float]] = defaultdict(list)
     for result in comparison.results:
@@ -274,19 +273,19 @@ def png_url(picture: bytes) -> str:
     return f"data:image/png;base64,{base64.b64encode(picture).decode()}"
 
 
-def _figure(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
+def _figure(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> ItemView:
     """A figure, with its picture if it was drawn."""
-    shown, file = _item(item, spec, runs, folder), with_suffix(item["files"], ".png")
+    view, file = _item(item, spec, runs, folder), with_suffix(item["files"], ".png")
     if file.exists():
         picture = file.read_bytes()
-        shown["image"] = png_url(picture)
-        shown["narrow"] = png_url(file.with_stem(f"{file.stem}-narrow").read_bytes())
-        shown["width"] = round(PIXELS * int.from_bytes(picture[16:20]))
-        shown["seen"] = alternative_text(item, Comparison.read(file.with_suffix(".json")))
-    return shown
+        view["image"] = png_url(picture)
+        view["narrow"] = png_url(file.with_stem(f"{file.stem}-narrow").read_bytes())
+        view["width"] = round(PIXELS * int.from_bytes(picture[16:20]))
+        view["alt"] = alternative_text(item, Comparison.read(file.with_suffix(".json")))
+    return view
 
 
-def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
+def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> ItemView:
     """What figures and tables share."""
     figure = FIGURE.fullmatch(item["name"]) if spec["source"] else None
     number = f"Fig. {figure[1]}: " if figure else ""  # fig05 of a paper is its Fig. 5
@@ -301,20 +300,20 @@ def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
     }
 
 
-def shown_table(item: Spec) -> dict[str, Any]:
+def page_table(item: Spec) -> dict[str, Any]:
     """Read an item's table from the JSON file that `tabulate` writes; lay its rows that have runs
     out for the page."""
     layout = lay_out_table(item, Comparison.read(with_suffix(item["files"], ".json")))
-    rows = [line for line in layout.lines if any(map(attrgetter("has_runs"), line[1]))]
-    if left_out := len(layout.lines) - len(rows):
+    rows = [row for row in layout.rows if any(map(attrgetter("has_runs"), row[1]))]
+    if left_out := len(layout.rows) - len(rows):
         layout.notes.insert(0, f"{counted(left_out, 'row')} without runs left out.")
-    layout = replace(layout, lines=rows).condensed()
+    layout = replace(layout, rows=rows).condensed()
     return {
         "head": SEPARATOR.join(layout.heads),
         "columns": layout.columns,
-        "lines": [
+        "rows": [
             (SEPARATOR.join(words).replace(" = ", EQUALS), entries)
-            for words, entries in layout.lines
+            for words, entries in layout.rows
         ],
         "everywhere": layout.everywhere,
         "notes": layout.notes,
@@ -332,7 +331,7 @@ def page_claims(spec: Spec) -> dict[str, Any]:
         measured = NO_RUNS if has_none else claim.measured
         counts[PAPERS][claim.paper] += 1
         counts[SIDES["ours"]][measured] += 1
-        shown = {SIDES["paper"]: claim.paper, SIDES["ours"]: measured}
+        by_side = {SIDES["paper"]: claim.paper, SIDES["ours"]: measured}
         hidden = (judged.NO_PAPER, NO_RUNS, judged.NOT_JUDGED)  # which the totals say once
         parts = [part for comparison in claim.comparisons for part in comparison["sides"].values()]
         heading = OTHERS
@@ -346,7 +345,7 @@ def page_claims(spec: Spec) -> dict[str, Any]:
             {
                 "judged": claim,
                 "quotes": spec["quotes"][claim.claim],
-                "verdicts": [(side, word) for side, word in shown.items() if word not in hidden],
+                "verdicts": [pair for pair in by_side.items() if pair[1] not in hidden],
                 "has_numbers": any(it["mean"] for part in parts for it in part["numbers"]),
             }
         )

@@ -82,8 +82,8 @@ class Entry:
         count = f" ({self.count})" if self.count else ""
         ours = [f"{self.value}{count}", self.interval]
         paper = f"paper {self.paper}" if self.paper else ""
-        shown = [*(ours if self.has_runs or not paper else []), paper, self.verdict]
-        return [line for line in shown if line]
+        lines = [*(ours if self.has_runs or not paper else []), paper, self.verdict]
+        return [line for line in lines if line]
 
 
 def slashed(entries: Sequence[Entry]) -> Entry:
@@ -109,12 +109,12 @@ def _are_empty(entries: Iterable[Entry]) -> bool:
 
 @dataclass(frozen=True)
 class Layout:
-    """A table whose lines have a text for each of `heads` and an entry for each of `columns`.
-    `constants` are the same in all lines; the cells of `prose` may need several lines."""
+    """A table whose rows have a text for each of `heads` and an entry for each of `columns`.
+    `constants` are the same in all rows; the cells of `prose` may need several lines."""
 
     heads: list[str]
     columns: list[str]
-    lines: list[tuple[list[str], list[Entry]]] = field(default_factory=list)
+    rows: list[tuple[list[str], list[Entry]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     constants: list[str] = field(default_factory=list)
     prose: bool = False
@@ -125,28 +125,27 @@ class Layout:
         return f"Everywhere: {', '.join(self.constants)}." if self.constants else ""
 
     def condensed(self) -> Layout:
-        """Without rows and columns that have no number, and with what all rows share as
-        constants."""
-        rows = [line for line in self.lines if not _are_empty(line[1])]
+        """Without rows and columns that have no number; what all rows share becomes constants."""
+        rows = [row for row in self.rows if not _are_empty(row[1])]
         words, entries = zip(*rows, strict=True) if rows else ((), ())
         has_number = [not _are_empty(column) for column in zip(*entries, strict=True)]
         varies = [len(set(column)) > 1 for column in zip(*words, strict=True)]
         varies = varies if any(varies) else [index == 0 for index in range(len(varies))]
-        counts = {entry.count for line in entries for entry in line if not entry.is_empty}
+        counts = {entry.count for row in entries for entry in row if not entry.is_empty}
         count = counts.pop() if len(counts) == 1 and min(counts).isdigit() else ""
-        lines = []
-        for line_words, line in rows:
-            shown = list(compress(line, has_number))
+        condensed = []
+        for row_words, row_entries in rows:
+            filled = list(compress(row_entries, has_number))
             if count:
-                shown = [replace(it, count="") if it.count == count else it for it in shown]
-            lines.append((list(compress(line_words, varies)), shown))
+                filled = [replace(it, count="") if it.count == count else it for it in filled]
+            condensed.append((list(compress(row_words, varies)), filled))
         same = zip(self.heads, rows[0][0] if rows else self.heads, varies, strict=False)
         constants = [*self.constants, *(f"{head} {word}" for head, word, it in same if not it)]
         constants += [counted(int(count), "run")] if count else []
-        left_out = len(self.lines) - len(rows)
+        left_out = len(self.rows) - len(rows)
         notes = [f"Rows without any number are left out ({left_out})."] if left_out else []
         heads, columns = compress(self.heads, varies), compress(self.columns, has_number)
-        return Layout([*heads], [*columns], lines, [*notes, *self.notes], constants)
+        return Layout([*heads], [*columns], condensed, [*notes, *self.notes], constants)
 
 
 def rounded(value: float, metric: Metric) -> str:
@@ -165,13 +164,13 @@ def markdown(layout: Layout, title: str, caption: str) -> str:
     """Render a GitHub-flavored Markdown table under its title."""
     rules = ["---"] * len(layout.heads) + ["---" if layout.prose else "---:"] * len(layout.columns)
     lines = [[*layout.heads, *layout.columns], rules]
-    for words, entries in layout.lines:
+    for words, entries in layout.rows:
         lines.append([*words, *("<br>".join(entry.lines) for entry in entries)])
     rows = "\n".join("| " + " | ".join(map(escape_markdown, line)) + " |" for line in lines)
     parts = [
         f"**{title}**" if title else "",
         " ".join(filter(None, (caption, layout.everywhere))),
-        rows if layout.lines else "",
+        rows if layout.rows else "",
         " ".join(layout.notes),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -181,7 +180,7 @@ def latex(layout: Layout, title: str, caption: str) -> str:
     """Render a LaTeX table, which needs the package booktabs; a wide one spans both columns of a
     page, and one of prose, which needs longtable, several pages."""
     rows = []
-    for words, entries in layout.lines:
+    for words, entries in layout.rows:
         cells = [r" \\ ".join(map(escape_latex, entry.lines)) for entry in entries]
         cells = [rf"\shortstack[r]{{{cell}}}" if r" \\ " in cell else cell for cell in cells]
         rows.append([*map(escape_latex, words), *cells])
@@ -236,9 +235,10 @@ def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparis
     if spec.get("kind") != Leaderboard.name:
         return compare(Table.from_spec(spec).measures(), spec, metrics_file)
     board = Leaderboard.from_spec(spec)
-    metrics = series.runs_without(series.read_metric(metrics_file, board.metric), board.named())
-    runs = statistics.runs_by_setting(metrics, board.metric, board.at, board.shown())
-    order = Names.of(spec["look"]).ordered(STRATEGY, runs[STRATEGY])
+    metrics = series.read_metric(metrics_file, board.metric)
+    metrics = series.runs_without(metrics, board.mentioned_values())
+    runs = statistics.runs_by_setting(metrics, board.metric, board.at, board.labels())
+    order = Names.of(spec["style"]).ordered(STRATEGY, runs[STRATEGY])
     ranked = runs.sort_values(STRATEGY, key=lambda it: it.map(order.index), kind="stable")
     scores = statistics.Scores.of(ranked, METRICS[board.metric].better)
     standings = statistics.standings_of(scores, runs)
@@ -247,7 +247,7 @@ def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparis
 
 def lay_out_table(spec: Mapping[str, Any], comparison: Comparison) -> Layout:
     """The comparison of a table, rounded and titled for readers."""
-    names = Names.of(spec["look"])
+    names = Names.of(spec["style"])
     if comparison.standings:
         return lay_out_leaderboard(comparison, names)
     return lay_out(comparison, names, joined=spec.get("joined", False))
@@ -306,7 +306,7 @@ def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> La
         AGREEMENT: any(result.margin is not None for result in results),
         f"No verdict: scale {scale} is a cheaper version of the paper's runs.": is_cheaper,
         f"{DOUBLE_DAGGER} doubtful: {reasons}.": bool(reasons),
-        DASH: any(NO_VALUE in entry.value for _, line in table.lines for entry in line),
+        DASH: any(NO_VALUE in entry.value for _, row in table.rows for entry in row),
     }
     table.notes.extend(note for note, is_needed in notes.items() if is_needed)
     return table
@@ -327,7 +327,7 @@ def _table(
     cells, notes = dict(zip(keys, entries, strict=True)), []
     if joined and len(labels) > 1:
         *labels, last = labels
-        cells = {row: slashed(line) for row, line in _lines(cells, values[last]).items()}
+        cells = {key: slashed(row) for key, row in _rows(cells, values[last]).items()}
         if last != MEASURE:
             words = SLASH.join(names.value(last, value) for value in values[last])
             notes.append(f"{names.title(last)}: {words}.")
@@ -335,20 +335,18 @@ def _table(
     titles = [names.value(top, value) for value in values[top]]
     if top == MEASURE:
         titles = short_titles(measures)
-    lines = [
-        (list(map(names.value, heads, row)), line)
-        for row, line in _lines(cells, values[top]).items()
-    ]
-    return Layout([*map(names.title, heads)], titles, lines, notes)
+    by_key = _rows(cells, values[top])
+    rows = [(list(map(names.value, heads, key)), row) for key, row in by_key.items()]
+    return Layout([*map(names.title, heads)], titles, rows, notes)
 
 
-def _lines(
+def _rows(
     cells: Mapping[tuple[str, ...], Entry], columns: Sequence[str]
 ) -> dict[tuple[str, ...], list[Entry]]:
     """The cells of each row, which is all of a key but its last value, by their columns."""
     rows: dict[tuple[str, ...], list[Entry]] = {}
-    for row in dict.fromkeys(key[:-1] for key in cells):
-        rows[row] = [cells.get((*row, column), Entry(NO_VALUE)) for column in columns]
+    for key in dict.fromkeys(key[:-1] for key in cells):
+        rows[key] = [cells.get((*key, column), Entry(NO_VALUE)) for column in columns]
     return rows
 
 
@@ -387,20 +385,20 @@ def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
     titles = short_titles(measures)
     table = Layout([names.title(STRATEGY)], ["Rank", "Mean rank", SHARE.label, *titles])
     for standing in standings.entries:
-        own = {STRATEGY: standing.strategy}
+        labels = {STRATEGY: standing.strategy}
         rank = f"**{standing.rank.value:.0f}**" if standing.leads else f"{standing.rank.value:.0f}"
         ahead, limits = standing.ahead, standing.ahead and standing.ahead.interval
         interval = f"[{', '.join(rounded(end, SHARE) for end in limits)}]" if limits else ""
         entries = [
             Entry() if standings.no_ranking else Entry(rank, interval=rank_interval(standing)),
-            Entry(f"{standing.mean_rank:.1f}", labels=own),
+            Entry(f"{standing.mean_rank:.1f}", labels=labels),
             Entry(rounded(ahead.value, SHARE) if ahead else NO_VALUE, interval=interval),
         ]
         for results in measures.values():
-            means = (result.sample.mean for result in results if result.labels == own)
+            means = (result.sample.mean for result in results if result.labels == labels)
             metric = METRICS[results[0].metric]
-            entries.append(Entry(rounded(next(means, math.nan), metric), labels=own))
-        table.lines.append(([names.value(STRATEGY, standing.strategy)], entries))
+            entries.append(Entry(rounded(next(means, math.nan), metric), labels=labels))
+        table.rows.append(([names.value(STRATEGY, standing.strategy)], entries))
     table.notes.extend(_notes(comparison))
     return table.condensed()
 

@@ -97,7 +97,7 @@ class FederatedRounds(Rounds):
         fields = {"seconds": seconds, "transfers": self.seconds(clients, 0 * steps, size)}
         reports = self.needs.gather("once", clients, Ledger(), **fields)
         if not self.selector.allocates and not self.selector.probe_batches:
-            with errors.refusals_as_errors(f"participation '{task.settings.participation}': "):
+            with errors.explain_value_errors(f"participation '{task.settings.participation}': "):
                 task.participation.check(seconds[task.sizes > 0])
         selector = self.selector.begin(task.view(reports), rng)
         memory = self.server.begin(task.trainable(weights), task.other_initial_weights)

@@ -16,7 +16,7 @@ from cohort.core import UserError, lazy
 from cohort.core.components import parameter
 from cohort.results import series
 from cohort.results.figures import theme
-from cohort.results.figures.kind import TEXTS, Averaging, further
+from cohort.results.figures.kind import TEXTS, Averaging, also_parameter
 from cohort.results.figures.theme import STATISTICS, Style
 from cohort.results.names import BY_CLASS, BY_CLIENT, BY_ROUND, BY_STEP, FREE, METRICS
 from cohort.results.paper import PaperMatch
@@ -61,7 +61,7 @@ class Curves(Averaging):
     mark_noun = "curve"
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_STEP], help="what is drawn")
-    also: list[str] | None = further([*BY_ROUND, *BY_STEP])
+    also: list[str] | None = also_parameter([*BY_ROUND, *BY_STEP])
     smoothing: int = parameter(
         1, help="moving average over so many evaluated points, an odd number", minimum=1, **ODD
     )
@@ -92,8 +92,8 @@ class Curves(Averaging):
         if over == "step" and (self.paper or self.buckets > 1):
             raise UserError(f"paper and buckets are of rounds; leave them out for {self.metric}")
 
-    def named(self) -> Mapping[str, Sequence[str]]:
-        return {**super().named(), self.hue: self.dashed or ()}
+    def mentioned_values(self) -> Mapping[str, Sequence[str]]:
+        return {**super().mentioned_values(), self.hue: self.dashed or ()}
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         rows = finite_rows(metrics, self.metric)
@@ -114,14 +114,15 @@ class Curves(Averaging):
 
     def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
         for hue, color, runs in self.runs_by_hue(panel, style):
-            self._draw_curve(axes, runs, self.line(hue, style, color), self.has_deviations(style))
+            props = self.line_props(hue, style, color)
+            self._draw_curve(axes, runs, props, self.has_deviations(style))
         self.draw_reference(axes)
         axes.margins(x=0.03)
-        theme.number_places(axes, "x", int(panel["round"].max()) + 1)
+        theme.set_integer_ticks(axes, "x", int(panel["round"].max()) + 1)
         axes.set_xlim(left=0, auto=None)
 
     def has_deviations(self, style: Style) -> bool:
-        return self.band != "none" and len(style.shown[self.hue]) <= FEW_CURVES
+        return self.band != "none" and len(style.shown_values[self.hue]) <= FEW_CURVES
 
     @property
     def deviation(self) -> str:
@@ -146,35 +147,35 @@ class Curves(Averaging):
         heights = optimize.isotonic_regression([end[0] for end in sorted(ends)] - steps).x + steps
         heights = np.minimum(heights, high - steps[::-1])
         gap = LEADER * (axes.get_xlim()[1] - axes.get_xlim()[0])
-        look: dict[str, Any] = {"va": "center", "annotation_clip": False}
+        props: dict[str, Any] = {"va": "center", "annotation_clip": False}
         for (value, end, hue, color), height in zip(sorted(ends), heights, strict=True):
-            look["arrowprops"] = LINE_TO_NAME | {"color": color}
+            props["arrowprops"] = LINE_TO_NAME | {"color": color}
             name = style.phrase(self.hue, hue)
-            axes.annotate(name, (end, value), (end + gap, height), color=color, **look)
+            axes.annotate(name, (end, value), (end + gap, height), color=color, **props)
 
     def _draw_curve(
-        self, axes: Axes, runs: DataFrame, line: dict[str, Any], has_band: bool
+        self, axes: Axes, runs: DataFrame, props: dict[str, Any], has_band: bool
     ) -> None:
         """Draw the mean curve of one hue: in its own dashes as far as all runs go, then dotted."""
         counts = runs.groupby("round")["digest"].nunique()
         complete = counts.index[counts == runs["digest"].nunique()]
         end = complete.max() if len(complete) else counts.index.min()
         marker = "o" if len(counts) <= FEW_POINTS else None
-        line = line | {"markersize": 2.5, "markeredgecolor": line["color"], "marker": marker}
-        parts = [(runs[runs["round"] <= end], line["linestyle"])]
+        props = props | {"markersize": 2.5, "markeredgecolor": props["color"], "marker": marker}
+        parts = [(runs[runs["round"] <= end], props["linestyle"])]
         if counts.index.max() > end:
             parts.append((runs[runs["round"] >= end], STOPPED))
         for part, linestyle in parts:
             statistics = part.groupby("round")["value"].agg(STATISTICS)
             if self.band == "interval":
                 values = part.groupby("round")["value"]
-                halves = values.agg(lambda own: Sample.of(own).half_width())
+                halves = values.agg(lambda group: Sample.of(group).half_width())
                 statistics["std"] = halves.replace(math.inf, math.nan)  # the band's half width
-            look, unit = line | {"linestyle": linestyle}, METRICS[self.metric].unit
-            theme.draw_means(axes, statistics, unit, look, has_band=has_band)
+            part_props, unit = props | {"linestyle": linestyle}, METRICS[self.metric].unit
+            theme.draw_means(axes, statistics, unit, part_props, has_band=has_band)
         stops = runs[runs["status"] == "diverged"].groupby("digest")["round"].max()
         means = runs.groupby("round")["value"].mean()
-        axes.plot(stops, means.loc[stops], color=line["color"], **CROSSES)
+        axes.plot(stops, means.loc[stops], color=props["color"], **CROSSES)
 
     def draw_paper(self, axes: Axes, matches: Sequence[PaperMatch], style: Style) -> None:
         colors = self.colors(style)
@@ -183,21 +184,21 @@ class Curves(Averaging):
             points = [point for point in points if not self.until or point[0] <= self.until]
             if not points:
                 continue
-            look = PAPER_POINT if len(points) <= FEW_POINTS else theme.PAPER_LINE
+            props = PAPER_POINT if len(points) <= FEW_POINTS else theme.PAPER_LINE
             rounds, values = zip(*points, strict=True)
             color = colors[match.labels[self.hue]] if len(colors) > 1 else theme.PAPER_GRAY
-            axes.plot(rounds, np.multiply(values, METRICS[self.metric].scale), color=color, **look)
-            axes.plot([], [], color=theme.PAPER_GRAY, label=theme.paper_name(match), **look)
+            axes.plot(rounds, np.multiply(values, METRICS[self.metric].scale), color=color, **props)
+            axes.plot([], [], color=theme.PAPER_GRAY, label=theme.paper_name(match), **props)
         axes.set_xlim(left=0, auto=None)  # again, since drawing more rescales the axis
 
     def x_title(self, style: Style) -> str:
         return "Local step" if self.metric in BY_STEP else style.round
 
-    def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
-        line = super().line(value, style, color) | style.stroke(self.hue, value)
+    def line_props(self, value: str, style: Style, color: str) -> dict[str, Any]:
+        props = super().line_props(value, style, color) | style.stroke(self.hue, value)
         if self.dashed:
-            line["linestyle"] = theme.DASHES[value in self.dashed]
-        return line
+            props["linestyle"] = theme.DASHES[value in self.dashed]
+        return props
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         ends = measured.groupby([*self.facets(), "digest"])["round"].max()
@@ -241,8 +242,8 @@ class CostCurves(Averaging):
 
     def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
         for hue, color, runs in self.runs_by_hue(panel, style):
-            line, unit = self.line(hue, style, color), METRICS[self.metric].unit
-            theme.draw_means(axes, mean_over_cost(runs), unit, line)
+            props, unit = self.line_props(hue, style, color), METRICS[self.metric].unit
+            theme.draw_means(axes, mean_over_cost(runs), unit, props)
         self.draw_reference(axes)
         axes.set_xlim(left=0, auto=None)
 
@@ -273,7 +274,7 @@ class ValuePerRun(Averaging):
     x: str = parameter(help="the label along the x axis")
     paper: str = parameter("", help="the item of resources/paper_values/{study}.csv to draw too")
 
-    def shown(self) -> tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*self.facets(), self.x]))
 
     def has_enough(self, cells: Iterable[Mapping[str, Any]]) -> bool:
@@ -317,19 +318,18 @@ class Bars(ValuePerRun):
     name: ClassVar[str] = "bars"
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT, *BY_CLASS], help="what is drawn")
-    also: list[str] | None = further([*BY_ROUND, *BY_CLIENT, *BY_CLASS])
+    also: list[str] | None = also_parameter([*BY_ROUND, *BY_CLIENT, *BY_CLASS])
     x: str = parameter(help="the label along the x axis, or client, or class")
     order: Literal["value", "number"] = parameter(
         "value", help="the order of clients or classes: the highest value first, or by number"
     )
 
     def check(self) -> None:
-        where, own = f"bars over x: {self.x}", PROFILES.get(self.x, BY_ROUND)
+        where, metrics = f"bars over x: {self.x}", PROFILES.get(self.x, BY_ROUND)
         others = [*BY_CLIENT, *BY_CLASS] if self.is_profile else BY_ROUND
-        for metric, allowed in [(self.metric, own), *((name, others) for name in self.also or ())]:
+        for metric, allowed in [(self.metric, metrics), *((it, others) for it in self.also or ())]:
             if metric not in allowed:
-                among = ", ".join(allowed)
-                raise UserError(f"{where} cannot show {metric}; choose among {among}")
+                raise UserError(f"{where} cannot show {metric}; choose among {', '.join(allowed)}")
         if self.paper and self.is_profile:
             raise UserError(f"{where} cannot show values of a whole run; leave paper out")
         if self.order != "value" and not self.is_profile:
@@ -344,11 +344,11 @@ class Bars(ValuePerRun):
         x = METRICS[metric].by if self.is_profile else self.x
         return replace(super().with_metric(metric), x=x)
 
-    def shown(self) -> tuple[str, ...]:
-        return self.facets() if self.is_profile else super().shown()
+    def labels(self) -> tuple[str, ...]:
+        return self.facets() if self.is_profile else super().labels()
 
     def measure(self, metrics: DataFrame) -> DataFrame:
-        """The rows to draw; of a profile with the column `place`: the rank of a client or class
+        """The rows to draw; of a profile with the column `rank`: the rank of a client or class
         within its run, or its number. Other seeds than the first deal other clients."""
         if not self.is_profile:
             return super().measure(metrics)
@@ -357,11 +357,11 @@ class Bars(ValuePerRun):
         rows = rows.assign(value=rows["value"] * METRICS[self.metric].scale)
         if self.order == "value":
             rows = rows.sort_values(["digest", "value", number], ascending=[True, False, True])
-            return rows.assign(place=rows.groupby("digest").cumcount() + 1)
+            return rows.assign(rank=rows.groupby("digest").cumcount() + 1)
         if self.x == "client":
             seeds, groups = rows["seed"].astype(int), [rows[label] for label in self.facets()]
             rows = rows[seeds == seeds.groupby(groups).transform("min")]
-        return rows.assign(place=rows[number].astype(int)).sort_values(["digest", "place"])
+        return rows.assign(rank=rows[number].astype(int)).sort_values(["digest", "rank"])
 
     def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
         draw = self._draw_profiles if self.is_profile else self._draw_groups
@@ -371,18 +371,18 @@ class Bars(ValuePerRun):
     def _draw_profiles(self, axes: Axes, panel: DataFrame, style: Style) -> None:
         """Draw means over runs as an outline, with a band of one standard deviation."""
         for hue, color, runs in self.runs_by_hue(panel, style):
-            points = runs.groupby("place")["value"].agg(STATISTICS)
+            points = runs.groupby("rank")["value"].agg(STATISTICS)
             edges = [points.index[0] - 0.5, *(points.index + 0.5)]
-            line = self.line(hue, style, color)
-            axes.stairs(points["mean"], edges, baseline=None, linewidth=theme.LINE, **line)
+            props = self.line_props(hue, style, color)
+            axes.stairs(points["mean"], edges, baseline=None, linewidth=theme.LINE, **props)
             low, high = theme.deviation_limits(points, METRICS[self.metric].unit)
             axes.stairs(high, edges, baseline=low, fill=True, color=color, **theme.BAND)
         axes.margins(x=0)
-        theme.number_places(axes, "x", panel["place"].nunique())
+        theme.set_integer_ticks(axes, "x", panel["rank"].nunique())
         axes.axhline(0, linewidth=0).sticky_edges.y.append(0)
 
     def _draw_groups(self, axes: Axes, panel: DataFrame, style: Style) -> None:
-        xs, colors, unit = style.shown[self.x], self.colors(style), METRICS[self.metric].unit
+        xs, colors, unit = style.shown_values[self.x], self.colors(style), METRICS[self.metric].unit
         order: dict[str, Any] = {"x": self.x, "order": xs, "hue": self.hue, "hue_order": [*colors]}
         seaborn.barplot(
             panel,
@@ -397,31 +397,27 @@ class Bars(ValuePerRun):
         )
         for hue, bars in zip(colors, axes.containers, strict=True):
             runs = panel[panel[self.hue] == hue]
-            drawn = (runs[runs[self.x] == x] for x in xs if (runs[self.x] == x).any())
-            for group, bar in zip(drawn, bars, strict=True):
+            groups = (runs[runs[self.x] == x] for x in xs if (runs[self.x] == x).any())
+            for group, bar in zip(groups, bars, strict=True):
                 if "diverged" in set(group["status"]):
                     top = group["value"].mean() + (group["value"].std() if len(group) > 1 else 0)
                     middle = bar.get_x() + bar.get_width() / 2
                     axes.annotate(theme.CROSS, (middle, top), (0, 1.5), color=colors[hue], **ABOVE)
-        theme.name_places(axes, [style.value(self.x, x) for x in xs])
+        theme.set_category_ticks(axes, [style.value(self.x, x) for x in xs])
         axes.tick_params(axis="x", length=0)
         axes.set_xlim(-0.5, len(xs) - 0.5)
 
     def draw_paper(self, axes: Axes, matches: Sequence[PaperMatch], style: Style) -> None:
-        hues = style.shown[self.hue] if self.has_legend else [""]
+        hues = style.shown_values[self.hue] if self.has_legend else [""]
         for match in matches:
             slot = hues.index(match.labels[self.hue]) if self.has_legend else 0
-            place = style.shown[self.x].index(match.labels[self.x])
-            left = place + GROUP * (slot / len(hues) - 0.5)
+            position = style.shown_values[self.x].index(match.labels[self.x])
+            left = position + GROUP * (slot / len(hues) - 0.5)
             ends = [left, left + GROUP / len(hues)]
             height = self.scaled(match.values[0].value)
             outline = patheffects.withStroke(linewidth=2.4, foreground="white")
-            look: dict[str, Any] = {
-                "color": PAPER_TICK,
-                "linewidth": 1.2,
-                "path_effects": [outline],
-            }
-            axes.plot(ends, [height, height], label=theme.paper_name(match), **look)
+            props: Any = {"color": PAPER_TICK, "linewidth": 1.2, "path_effects": [outline]}
+            axes.plot(ends, [height, height], label=theme.paper_name(match), **props)
 
     def x_title(self, style: Style) -> str:
         if self.is_profile and self.order == "value":
@@ -470,14 +466,15 @@ class Lines(ValuePerRun):
         return 100 - super().scaled(value) if self.errors else super().scaled(value)
 
     def y_title(self) -> str:
-        return super().y_title().replace("accuracy", "error" if self.errors else "accuracy")
+        title = super().y_title()
+        return title.replace("accuracy", "error") if self.errors else title
 
     def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
         positions = self._positions(axes, style)
         for hue, color, runs in self.runs_by_hue(panel, style):
-            line = self.line(hue, style, color) | {"markeredgecolor": color}
+            props = self.line_props(hue, style, color) | {"markeredgecolor": color}
             values = runs["value"].groupby(runs[self.x].map(positions))
-            theme.draw_means(axes, values.agg(STATISTICS), METRICS[self.metric].unit, line)
+            theme.draw_means(axes, values.agg(STATISTICS), METRICS[self.metric].unit, props)
             marked = runs.loc[runs["status"] == "diverged", self.x].map(positions).unique()
             axes.plot(marked, values.mean().loc[marked], color=color, **CROSSES)
         self.draw_reference(axes)
@@ -488,23 +485,23 @@ class Lines(ValuePerRun):
             axes.yaxis.set_minor_locator(mpl.ticker.NullLocator())
         names = [style.value(self.x, x) for x in positions]
         if list(positions.values()) == list(range(len(positions))):
-            theme.name_places(axes, names)
+            theme.set_category_ticks(axes, names)
         else:
             axes.set_xticks(list(positions.values()), names)
 
     def _positions(self, axes: Axes, style: Style) -> dict[str, float]:
         """Where each value of `x` is: at its number, if all have one and their names have room."""
-        values = style.shown[self.x]
+        values = style.shown_values[self.x]
         in_order = {value: float(index) for index, value in enumerate(values)}
         try:
-            places = {value: float(value) for value in sorted(values, key=float)}
+            numbers = {value: float(value) for value in sorted(values, key=float)}
         except ValueError:
             return in_order
-        apart = np.diff([*places.values()])
-        names = np.array([len(style.value(self.x, value)) for value in places])
+        apart = np.diff([*numbers.values()])
+        names = np.array([len(style.value(self.x, value)) for value in numbers])
         room = (theme.grid_cell(axes)[0] - theme.SIDES) * apart / max(apart.sum(), 1e-9)
         has_room = (room >= ((names[:-1] + names[1:]) / 2 + 1) * theme.LETTER).all()
-        return places if has_room else in_order
+        return numbers if has_room else in_order
 
     def draw_paper(self, axes: Axes, matches: Sequence[PaperMatch], style: Style) -> None:
         colors, positions = self.colors(style), self._positions(axes, style)
@@ -514,6 +511,6 @@ class Lines(ValuePerRun):
             label = theme.paper_name(match)
             axes.plot([], [], color=theme.PAPER_GRAY, label=label, **PAPER_POINT)
 
-    def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
+    def line_props(self, value: str, style: Style, color: str) -> dict[str, Any]:
         marker = {"marker": style.marker(self.hue, value), "markersize": 2.5}
-        return super().line(value, style, color) | style.stroke(self.hue, value) | marker
+        return super().line_props(value, style, color) | style.stroke(self.hue, value) | marker

@@ -39,10 +39,10 @@ ROW, FRAME = 0.17, 0.87  # inches: the height of a strategy, and of all that is 
 
 CLIENT_POINT: dict[str, Any] = {"s": 9, "alpha": 0.65, "linewidth": 0}
 KEY: dict[str, Any] = {"handlelength": 0.8, "handletextpad": 0.4, "borderpad": 0.2, "fontsize": 7}
-FEWEST_CLIENTS = 3  # for which a rank correlation is shown
+MIN_CLIENTS = 3  # for which a rank correlation is shown
 RHO = "\N{GREEK SMALL LETTER RHO}"
 POINTS = 72.0  # in an inch
-SMALLEST, LARGEST = 1.2, 14.0  # points: the diameter of the bubbles of few and of most samples
+MIN_DIAMETER, MAX_DIAMETER = 1.2, 14.0  # points: of the bubbles of few and of most samples
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,13 +83,13 @@ class Interval(kind.Kind):
         return runs.assign(value=runs["value"] * METRICS[self.metric].scale)
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
-        return min(theme.WIDEST, width), FRAME + ROW * hues
+        return min(theme.MAX_WIDTH, width), FRAME + ROW * hues
 
     def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
-        means, baseline = means_by_seed(panel, self.hue), style.shown[self.hue][0]
+        means, baseline = means_by_seed(panel, self.hue), style.shown_values[self.hue][0]
         if means.empty or baseline not in means:
             axes.set_yticks([])
-            theme.say(axes, "no seed that all strategies have in all settings")
+            theme.show_message(axes, "no seed that all strategies have in all settings")
             return
         sign = 1 if METRICS[self.metric].better == "high" else -1
         differences = means.sub(means[baseline], axis="index")
@@ -109,7 +109,7 @@ class Interval(kind.Kind):
         axes.grid(visible=False, axis="y")
 
     def x_title(self, style: Style) -> str:
-        baseline = style.value(self.hue, style.shown[self.hue][0])
+        baseline = style.value(self.hue, style.shown_values[self.hue][0])
         return fill(f"{METRICS[self.metric].label}, minus {baseline}", 16)  # panels are narrow
 
     def y_title(self) -> str:
@@ -158,7 +158,7 @@ class Scatter(kind.Kind):
         correlations = {}
         for hue, color, points in self.runs_by_hue(panel, style):
             x, y = points["x"], points["value"]
-            is_defined = len(x) >= FEWEST_CLIENTS and x.nunique() > 1 and y.nunique() > 1
+            is_defined = len(x) >= MIN_CLIENTS and x.nunique() > 1 and y.nunique() > 1
             rho = f"{x.corr(y, method='spearman'):.2f}" if is_defined else "undefined"
             handle = self.handle(hue, style, color)
             correlations[handle] = f"{RHO} = {rho}".replace("-", "\N{MINUS SIGN}")
@@ -167,7 +167,7 @@ class Scatter(kind.Kind):
     def x_title(self, style: Style) -> str:
         return METRICS[self.x].label
 
-    def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
+    def line_props(self, value: str, style: Style, color: str) -> dict[str, Any]:
         return {"color": color, "linestyle": "none", "marker": "o", "markersize": 3.5}
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
@@ -200,7 +200,7 @@ class Shards(kind.Kind):
     def facets(self) -> tuple[str, ...]:
         return self.panels()
 
-    def shown(self) -> tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:
         return self.facets() or ("seed",)
 
     def ignores(self, label: str) -> bool:
@@ -213,27 +213,27 @@ class Shards(kind.Kind):
         first = runs.drop_duplicates(list(self.facets())) if self.facets() else runs.head(1)
         rows = rows[rows["digest"].isin(first["digest"])].astype({"client": int, "label": int})
         return rows.assign(
-            most_value=rows["value"].max(),
-            most_clients=rows["client"].max() + 1,
-            most_classes=rows["label"].max() + 1,
+            peak=rows["value"].max(),
+            client_count=rows["client"].max() + 1,
+            class_count=rows["label"].max() + 1,
         )
 
     def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
-        most, clients, classes = panel.iloc[0][["most_value", "most_clients", "most_classes"]]
+        peak, clients, classes = panel.iloc[0][["peak", "client_count", "class_count"]]
         width, height = theme.grid_cell(axes)
         room = POINTS * min((width - theme.SIDES) / clients, (height - theme.ENDS) / classes)
-        largest = min(room, LARGEST) ** 2
-        look: dict[str, Any] = {"color": theme.COLORS[0], "linewidth": 0}
-        held = panel[panel["value"] > 0]
-        areas = np.maximum(largest * held["value"] / most, SMALLEST**2)
-        axes.scatter(held["client"], held["label"], areas, **look)
-        parts = [most / part for part in (16, 4, 1) if most >= part]
+        largest = min(room, MAX_DIAMETER) ** 2
+        props: dict[str, Any] = {"color": theme.COLORS[0], "linewidth": 0}
+        bubbles = panel[panel["value"] > 0]
+        areas = np.maximum(largest * bubbles["value"] / peak, MIN_DIAMETER**2)
+        axes.scatter(bubbles["client"], bubbles["label"], areas, **props)
+        parts = [peak / part for part in (16, 4, 1) if peak >= part]
         for value in sorted({int(float(f"{part:.0e}")) for part in parts}):  # round numbers
-            axes.scatter([], [], largest * value / most, label=counted(value, "sample"), **look)
+            axes.scatter([], [], largest * value / peak, label=counted(value, "sample"), **props)
         top = max(axes.get_ylim()[1], panel["label"].max() + 0.6)
         axes.set(xlim=(-0.6, clients - 0.4), ylim=(-0.6, top))
-        theme.number_places(axes, "x", clients)
-        theme.number_places(axes, "y", classes)
+        theme.set_integer_ticks(axes, "x", clients)
+        theme.set_integer_ticks(axes, "y", classes)
 
     def x_title(self, style: Style) -> str:
         return "Client"
