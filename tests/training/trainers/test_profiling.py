@@ -63,8 +63,9 @@ def profiled_history() -> History:
     return History(profile=[np.array(rows[:2]), np.array(rows[2:])])
 
 
-def test_means_by_step_and_by_client():
+def test_means_by_round_by_step_and_by_client():
     steps, clients = step_metrics(profiled_history(), 4)
+    np.testing.assert_allclose(steps["minibatch_accuracy"], [0.375, 0.75])
     np.testing.assert_allclose(steps["step_loss"], [8 / 3, 1.5])
     np.testing.assert_allclose(steps["step_accuracy"], [0.5, 0.75])
     np.testing.assert_allclose(steps["step_seconds"], [0.3, 0.2])

@@ -122,6 +122,7 @@ OVERLAP_METRICS = {
 ACCURACY: dict[str, Any] = {"unit": "%", "scale": 100, "digits": 2, "better": "high"}
 _MILLISECONDS: dict[str, Any] = {"unit": "ms", "scale": 1000, "better": "low"}
 PROFILE_METRICS = {
+    "minibatch_accuracy": Metric("Accuracy of the round's minibatches", **ACCURACY),
     "step_accuracy": Metric("Accuracy of a minibatch", **ACCURACY, by="step"),
     "step_loss": Metric("Loss of a minibatch", better="low", by="step"),
     "step_seconds": Metric("Time of a local step", **_MILLISECONDS, by="step"),
@@ -129,7 +130,7 @@ PROFILE_METRICS = {
     "batch_loss": Metric("Mean loss of a client's minibatches", better="low", by="client"),
     "batch_seconds": Metric("Mean time of a client's local steps", **_MILLISECONDS, by="client"),
 }
-"""What follows from the notes of profiled runs: by step within a client's work, and by client."""
+"""What follows from profiled runs: by round, by step within a client's work, and by client."""
 
 
 @dataclass(frozen=True, kw_only=True)
