@@ -96,8 +96,8 @@ def test_files_dated_in_the_future_get_the_current_time(tmp_path: Path):
     "code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM]
 )
 def test_every_refusal_names_the_file_and_a_fix(code: int):
-    said = os_error_sentence(OSError(code, "words of the system", "a/b"), "c")
-    assert said is not None and said.startswith("a/b: ") and "; " in said and "start again" in said
+    text = str(os_error_sentence(OSError(code, "words of the system", "a/b"), "c"))
+    assert text.startswith("a/b: ") and "; " in text and "start again" in text
     assert str(os_error_sentence(OSError(code, "words of the system"), "c")).startswith("c: ")
 
 
