@@ -282,16 +282,15 @@ def client_metrics(history: History, label_counts: np.ndarray) -> Arrays:
 
 
 def step_metrics(history: History, clients: int) -> tuple[Arrays, Arrays]:
-    """The means of a profiled run's loss, accuracy and seconds by step within a client's work, the
-    mean accuracy by round, and the means by client, NaN for one that took no step; empty for a run
-    that was not profiled."""
+    """A profiled run's accuracy by round, and its means by step within a client's work and by
+    client, NaN for one that took no step; empty for a run that was not profiled."""
     if not history.profile:
         return {}, {}
     notes = dict(zip(PROFILE, np.concatenate(history.profile).T, strict=True))
     client, step = notes["client"].astype(int), notes["step"].astype(int)
     rounds = notes["round"].astype(int)
-    by_step = {"minibatch_accuracy": _group_means(notes["accuracy"], rounds - 1, rounds.max())}
-    by_client = {}
+    by_client, accuracy = {}, _group_means(notes["accuracy"], rounds - 1, rounds.max())
+    by_step = {"minibatch_accuracy": accuracy}
     for name in PROFILE[-3:]:
         by_step[f"step_{name}"] = _group_means(notes[name], step, int(step.max()) + 1)
         by_client[f"batch_{name}"] = _group_means(notes[name], client, clients)
