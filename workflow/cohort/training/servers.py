@@ -74,7 +74,7 @@ class FedNova(ServerRule):
     name: ClassVar[str] = "fednova"
     metrics: ClassVar[Mapping[str, Metric]] = {"nova_factor": Metric("Sum of the clients' factors")}
     assumes_sgd: ClassVar[bool] = True
-    shares: Literal["cohort", "all", "equal"] = parameter("cohort", help="of these samples, or equal")
+    shares: Literal["cohort", "all", "equal"] = parameter("cohort", help="by whose size, or equal")
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         shares = updates.shares()
