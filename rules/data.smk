@@ -16,7 +16,7 @@ rule download:
 
 rule prepare:
     input:
-        ancient(stages.sources),
+        stages.sources,
     output:
         "resources/data/{dataset}-{digest}.h5",
     log:

@@ -1,6 +1,6 @@
 rule deal:
     input:
-        ancient(stages.sources),
+        stages.sources,
     output:
         "results/shards/{shards}-{digest}.h5",
     log:

@@ -231,6 +231,7 @@ def test_in_a_claim(refusal: Callable[..., str], change: str, sentence: str):
 
 CONFIG = [
     ("only: fedavg", "only 'fedavg': 'fedavg' must be LABEL=VALUE"),
+    ("only: 'seed=0,seed=1'", "names seed twice; write seed=VALUE|VALUE"),
 ]
 
 

@@ -98,7 +98,7 @@ def test_time_limit(lab: Lab):
         process, signal.SIGSTOP
     )  # a minute is the shortest limit: it passes without work, until SLURM says CONT and TERM
     output, _ = driver.communicate(timeout=300)
-    assert driver.returncode == 0, output
+    assert driver.returncode == 0 and "error: train: " in output, output
     first, second = lab.jobs()
     assert first.state in ("TIMEOUT", "FAILED") and second.state == "COMPLETED"
     assert the_record(lab).header["provenance"]["sessions"][-1]["from_round"] > 0

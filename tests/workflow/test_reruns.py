@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,40 @@ def test_deleted_record_is_missed_by_a_figures_own_target(finished: Project):
     next(path for path in finished.records() if "/classes-2/" in str(path)).unlink()
     assert finished.planned("tiny_fig1") == {"train": 1, "collect": 1, "draw": 1, "tiny_fig1": 1}
     assert finished.planned("tiny_fig2") == {}
+
+
+def test_a_record_to_be_trained_again_needs_its_shards(finished: Project):
+    """Snakemake deletes it first: without shards its job would fail, and the record be lost."""
+    shutil.rmtree(finished.root / "results/shards")
+    assert finished.planned() == {}
+    record = str(finished.records()[0].relative_to(finished.root))
+    for options in (["-R", record], ["tiny_fig1", "-F"], ["-R", "train"], ["-f", record]):
+        planned = finished.planned(*options)
+        assert planned["train"] > 0 and planned["deal"] > 0, options
+
+
+def test_a_new_source_of_a_raw_file_hides_no_missing_cell(finished: Project):
+    """Snakemake asks nothing of what depends on a job that is to run, if its input is ancient."""
+    finished.records()[0].unlink()
+    planned = finished.planned()
+    source = "source: package:sklearn/datasets/data/digits.csv.gz"
+    finished.replace("config/datasets.yaml", source, f"{source}\n      mirrors: [https://a.org/b]")
+    assert planned["train"] == 1 and finished.planned() == planned
+
+
+def test_other_rerun_triggers_train_no_finished_cell(finished: Project):
+    shutil.rmtree(finished.root / "results/shards")
+    options = ["--rerun-triggers", "mtime", "params", "input", "code"]
+    before = snapshot(finished.root / "results/cells")
+    output = finished.snakemake(*options, fails=True)
+    assert "would train finished cells again" in output
+    assert snapshot(finished.root / "results/cells") == before
+
+
+def test_until_announces_no_page(finished: Project):
+    (finished.root / "results/full/partial").mkdir()
+    output = finished.snakemake("--until", "prepare", "-R", "prepare")
+    assert "report/tiny.html" not in output and (finished.root / "results/full/partial").exists()
 
 
 def test_deleted_metrics_are_made_again(finished: Project):

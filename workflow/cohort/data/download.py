@@ -7,6 +7,7 @@ resources/raw/packed for the other files that are in them; that folder can be de
 
 import importlib.util
 import shutil
+import socket
 import time
 from collections.abc import Mapping
 from http.client import HTTPException
@@ -122,7 +123,8 @@ def _fetch(url: str, target: Path) -> None:
                 raise
             status = error.code if isinstance(error, HTTPError) else 500
             reason = str(error) or repr(error)
-            if wait is None or (status < 500 and status not in RETRIED):
+            is_offline = isinstance(getattr(error, "reason", None), socket.gaierror)
+            if wait is None or is_offline or (status < 500 and status not in RETRIED):
                 raise UserError(f"{url}: could not be fetched ({reason}); {ADVICE}") from None
             print(f"{url}: {reason}; next try in {wait:g} s")
             time.sleep(wait)

@@ -49,7 +49,7 @@ class Driver:
     def __init__(self, plan: Plan | None, workflow: Any):
         self.plan, self.workflow = plan, workflow
         self.local = plan is not None and workflow.resource_settings.nodes is None
-        self.stages = stages.Stages(plan, self.local)
+        self.stages = stages.Stages(plan, self.local, workflow)
         self.stopping = Stopping(workflow, self.local)
         self.lock: IO[str] | None = None
         self.already_recorded: list[Cell] = []
@@ -79,7 +79,7 @@ class Driver:
                 self.plan.on_note(note)
             # Only as many jobs at once as fit into memory, unless the user sets a limit.
             limited = any(name.startswith("mem") for name in self.workflow.global_resources)
-            if self.local and not limited:
+            if self.local and not limited and not self.in_module:
                 megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 10**6
                 self.workflow.register_resource("mem_mb", int(MEMORY_SHARE * megabytes))
             cells = self.plan.cells.values()
@@ -100,7 +100,7 @@ class Driver:
         jobs, delete leftovers and install the signal handlers."""
         if self.plan is None or self.lock is not None:  # another workflow may call it once more
             return
-        if self.in_module:
+        if any(job.rule.name.endswith("train") for job in self.workflow.dag.needrun_jobs()):
             # by which Snakemake would train finished cells again, for edited code or lost shards
             others = sorted({str(trigger) for trigger in self.workflow.rerun_triggers} - TRIGGERS)
             if others:
@@ -129,10 +129,12 @@ class Driver:
         self.stopping.uninstall()
         with _errors_printed():
             remove_published_originals(self.plan.cells.values())
-        if self.stages.reported:
+        options = self.workflow.dag_settings
+        reported = () if options.until or options.omit_from else self.stages.reported
+        if reported:
             shutil.rmtree(self.plan.previews.folder, ignore_errors=True)
             write_index(self.plan.layout.index())
-        for study in self.stages.reported:
+        for study in reported:
             print(f"{study}: {self.plan.layout.page(study)[0]}", file=sys.stderr)
 
     def on_error(self) -> None:

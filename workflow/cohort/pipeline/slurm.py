@@ -65,6 +65,7 @@ class ExecutorPatch:
       job whose outputs were missing and exist at two checks in a row has succeeded, unless SLURM
       says that it runs: it first deletes outputs that an earlier job left, then publishes its own.
     - When it is to end it first sleeps, for up to three minutes.
+    - Why a job failed, or was refused by sbatch, is hidden together with the rules (`quiet`).
     """
 
     def __init__(self, workflow: Any):
@@ -75,6 +76,7 @@ class ExecutorPatch:
         workflow.executor_settings.status_attempts = 1
         self.executor.check_active_jobs = self.check_active_jobs
         self.executor.sleep = self.sleep_until_end
+        self.executor.print_job_error = _print_job_error
 
     async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
         """Report the jobs that have ended, and yield the others."""
@@ -109,6 +111,11 @@ class ExecutorPatch:
             for member in (job if job.is_group() else [job])
             for file in member.output
         )
+
+
+def _print_job_error(submitted: Any, message: Any = None, aux_logs: Any = (), **_: Any) -> None:
+    logs = " ".join(map(str, [*submitted.job.log, *aux_logs]))
+    print(f"error: {submitted.job.name}: {message or 'failed'}; its log: {logs}", file=sys.stderr)
 
 
 def _is_over(job: str) -> bool:

@@ -50,8 +50,8 @@ class Stages:
     """The rules' input functions and params, for the driver, which has a plan, or a cluster's job.
     With `local`, cells are trained on this machine."""
 
-    def __init__(self, plan: Plan | None, local: bool = False):
-        self._plan = plan
+    def __init__(self, plan: Plan | None, local: bool = False, workflow: Any = None):
+        self._plan, self._workflow = plan, workflow
         self.requested: dict[str, None] = {}  # the studies of which any file was asked for
         self.reported: dict[str, None] = {}  # those whose pages were
         options = options_of(plan.config)["request"] if plan else run_options("request")
@@ -95,18 +95,26 @@ class Stages:
 
     @exit_on_error
     def sources(self, wildcards: Wildcards) -> Files:
-        """The input files from which a data set is prepared or shards are dealt."""
-        return list(self.planned(wildcards.digest).inputs.values())
+        """The files that preparing a data set or dealing shards still lacks."""
+        return _missing(self.planned(wildcards.digest).inputs.values())
 
     @exit_on_error
     def train_inputs(self, wildcards: Wildcards) -> Files:
         """The file that training still lacks: the shards, which need the data in turn, or the data.
-        None where the record exists: it stays valid when shards or data were deleted."""
+        None where the record exists: it stays valid when shards or data were deleted. With options
+        that make Snakemake train it nevertheless (-F, -R, -f) it needs them again."""
         cell = self.cell(wildcards.digest)
         if self._plan is None:  # note the cells of this job, for the processes that train them
             os.environ[GROUP] = f"{os.environ.get(GROUP, '')} {cell.digest}"
-        needed = [] if os.path.exists(cell.path) else [cell.inputs["shards"], cell.inputs["data"]]
-        return [file for file in needed if not os.path.exists(file)][:1]
+        if os.path.exists(cell.path) and not self._is_forced(cell.path):
+            return []
+        return _missing([cell.inputs["shards"], cell.inputs["data"]])[:1]
+
+    def _is_forced(self, record: str) -> bool:
+        options = self._workflow.dag_settings
+        forced = {*options.forcerun, *(options.targets if options.forcetargets else ())}
+        rules = any(name.endswith("train") for name in forced)  # a module's has a prefix
+        return options.forceall or rules or record in forced
 
     def megabytes(self, wildcards: Wildcards, attempt: int) -> int:
         """The memory that a training job requests: on this machine, which its cells share, the
@@ -256,10 +264,13 @@ def targets(
         index = [] if studies or plan.config.get("only") else [plan.layout.index()]
         return [*index, *_target_files(plan, studies or plan.listed, item)]
 
+    owners = {"all": ""}
     yield "all", functools.partial(files_of, None, "")
     for study in all_studies():
         for item in ("", *drawn_names(study)):
             name = f"{study}_{item}" if item else study
+            if owners.setdefault(name, study) != study:
+                raise UserError(f"studies {owners[name]} and {study}: both have a target {name}")
             yield name, functools.partial(files_of, [study], item)
 
 
@@ -391,6 +402,10 @@ def page_spec(plan: Plan, name: str, layout: paths.Layout | None = None) -> Spec
         "claims_command": _target_command(plan, f"{name}_claims"),
         "command": _target_command(plan, name),
     }
+
+
+def _missing(files: Iterable[str]) -> Files:
+    return [file for file in files if not os.path.exists(file)]
 
 
 def _target_command(plan: Plan, target: str) -> str:

@@ -91,6 +91,8 @@ def parse_only(text: str) -> Wanted:
         label, separator, values = part.strip().partition("=")
         if not separator:
             raise UserError(f"only '{text}': '{part}' must be LABEL=VALUE, e.g. strategy=fedavg")
+        if label in wanted:
+            raise UserError(f"only '{text}' names {label} twice; write {label}=VALUE|VALUE")
         wanted[label] = values.split("|")
     return wanted
 
