@@ -1,7 +1,8 @@
 from cohort.core.files import clamp_times
 from cohort.core.process import log_output
-from cohort.results.collect import collect
 
 with log_output(snakemake.log[0]):
     clamp_times(snakemake.input)
+    from cohort.results.collect import collect
+
     collect(snakemake.params.plan, snakemake.output[0])

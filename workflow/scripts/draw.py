@@ -2,8 +2,9 @@ import json
 
 from cohort.core.files import clamp_times
 from cohort.core.process import log_output
-from cohort.results.figures.draw import draw
 
 with log_output(snakemake.log[0]):
     clamp_times(snakemake.input)
+    from cohort.results.figures.draw import draw
+
     draw(json.loads(snakemake.params.spec), snakemake.input[0], list(snakemake.output))

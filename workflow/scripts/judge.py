@@ -2,8 +2,9 @@ import json
 
 from cohort.core.files import clamp_times
 from cohort.core.process import log_output
-from cohort.results.claims.judged import write_judged
 
 with log_output(snakemake.log[0]):
     clamp_times(snakemake.input)
+    from cohort.results.claims.judged import write_judged
+
     write_judged(json.loads(snakemake.params.spec), list(snakemake.output))

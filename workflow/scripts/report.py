@@ -2,8 +2,9 @@ import json
 
 from cohort.core.files import clamp_times
 from cohort.core.process import log_output
-from cohort.results.report.page import write_page
 
 with log_output(snakemake.log[0]):
     clamp_times(snakemake.input)
+    from cohort.results.report.page import write_page
+
     write_page(json.loads(snakemake.params.spec), list(snakemake.output))

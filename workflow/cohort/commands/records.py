@@ -193,7 +193,7 @@ def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
     counts = {
         "restored": outcome.restored,
         "here already, bit by bit the same": outcome.present,
-        "here already, with other numbers": outcome.different,
+        "here already, with other numbers (yours stay)": outcome.different,
         "that no study plans, not restored": outcome.unplanned,
         "that a process here is training, not restored": outcome.training,
     }

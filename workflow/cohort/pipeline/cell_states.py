@@ -96,7 +96,7 @@ def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
     """Estimate the hours that unfinished cells which can run here still take on one device, by
     device: on one CPU core (`""`), and at the pace of the finished cells of each kind of device, of
     those with the same network where there are any."""
-    remaining: defaultdict[str, float] = defaultdict(float)  # seconds, by network
+    starts, remaining = 0.0, defaultdict[str, float](float)  # seconds; the latter by network
     taken: defaultdict[tuple[str, str], float] = defaultdict(float)
     estimated: defaultdict[tuple[str, str], float] = defaultdict(float)
     for status in cells:
@@ -108,9 +108,10 @@ def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
                 estimated[status.device, network] += seconds
         elif not status.is_finished and status.state != "waiting":
             share = 1 - status.round / settings.rounds
-            remaining[settings.model] += cost.START_SECONDS + seconds * share
+            remaining[settings.model] += seconds * share
+            starts += cost.START_SECONDS
     paces = {("", ""): 1.0} | {key: taken[key] / estimated[key] for key in taken}
-    hours = dict.fromkeys((device for device, _ in paces), 0.0)
+    hours = dict.fromkeys((device for device, _ in paces), starts / 3600)
     for device in hours:
         for network, seconds in remaining.items():
             hours[device] += seconds * paces.get((device, network), paces[device, ""]) / 3600

@@ -288,9 +288,8 @@ def step_metrics(history: History, clients: int) -> tuple[Arrays, Arrays]:
         return {}, {}
     notes = dict(zip(PROFILE, np.concatenate(history.profile).T, strict=True))
     client, step = notes["client"].astype(int), notes["step"].astype(int)
-    rounds = notes["round"].astype(int)
-    by_client, accuracy = {}, _group_means(notes["accuracy"], rounds - 1, rounds.max())
-    by_step = {"minibatch_accuracy": accuracy}
+    rounds, by_client = notes["round"].astype(int), {}
+    by_step = {"minibatch_accuracy": _group_means(notes["accuracy"], rounds - 1, rounds.max())}
     for name in PROFILE[-3:]:
         by_step[f"step_{name}"] = _group_means(notes[name], step, int(step.max()) + 1)
         by_client[f"batch_{name}"] = _group_means(notes[name], client, clients)
