@@ -68,7 +68,7 @@ def test_counts_rounds_reasons_and_hours(every_state: Plan, output_of: OutputOf)
     name = "digits/small-mlp/iid/J2"
     assert lines[2] == f"running 7/10  0.25 rounds/s  {name}/fedavg/seed1-{running.digest}"
     assert lines[3] == f"stopped 4/10  {name}/fedavg/seed2-{stopped.digest}"
-    assert lines[4] == "left: about 3 min 20 s at the pace of the cells done on a CPU"
+    assert lines[4] == "left: about 3 min 25 s at the pace of the cells done on a CPU"
     assert lines[5:] == [
         "",
         f"failed: {failed.path}",
@@ -86,7 +86,7 @@ def test_json_has_the_same(every_state: Plan, output_of: OutputOf):
     }
     reached = [(cell["state"], cell["round"]) for cell in printed["unfinished"]]
     assert reached == [("running", 7), ("stopped", 4), ("failed", 0), *[("missing", 0)] * 2]
-    assert printed["hours_left"] == pytest.approx({"": 400 / 3600, "a CPU": 200 / 3600})
+    assert printed["hours_left"] == pytest.approx({"": 400 / 3600, "a CPU": 205 / 3600})
     cost = json.loads(output_of("status", "--cost", "--json"))
     assert (cost["experiments"][0]["cells"], cost["missing"]) == (6, 5)
 
@@ -101,7 +101,7 @@ def test_each_network_at_its_own_pace(every_state: Plan):
         cells.append(replace(states.status_of(cell, {}), cell=replace(cell, settings=settings)))
     cells.append(replace(cells[0], cell=cells[3].cell, seconds=20.0))
     core = 32 + 62 + 3 * 102
-    paces = 0.5 * 32 + 0.35 * 62 + 0.2 * 3 * 102
+    paces = 0.5 * 30 + 0.35 * 60 + 0.2 * 300 + 5 * 2
     hours = states.hours_left(every_state, cells)
     assert hours == pytest.approx({"": core / 3600, "a CPU": paces / 3600})
 
