@@ -41,9 +41,10 @@ def check_command(options: argparse.Namespace) -> None:
         spec["metrics"] = {key: collect_partial(plan, study, key, folder) for key in keys}
         claims = judged_claims(spec)
     data = {"study": study, "scale": plan.scale, "claims": list(map(asdict, claims))}
-    lines = _overview(plan, claims, reproduces=spec["reproduces"])
     if name:
         lines = _details(plan, study, claims, reproduces=spec["reproduces"])
+    else:
+        lines = _overview(plan, claims, reproduces=spec["reproduces"])
     shared.report(lines, lambda: data, as_json=options.json)
 
 

@@ -138,10 +138,9 @@ class Scaffold(ServerRule):
     network (`start: random`): that changes nothing while all clients take part, but with a cohort,
     the server's moves away from those of clients that were not chosen yet.
 
-    The estimate is the client's update per step over the learning rate (the paper's option II, as
-    in NIID-Bench). Because corrections are not part of the momentum, it is the right one also with
-    momentum. With `unit: step` the learning rate is left out of estimates and corrections, as where
-    both use the first one however it decays.
+    The estimate is the client's update per step over the round's learning rate (the paper's option
+    II, as in NIID-Bench), also with momentum, of which corrections are no part. With `unit: step`
+    neither estimates nor corrections depend on that rate: both keep their scale while it decays.
 
     The server's control variate is the mean `over` all clients. FedConcat's code, which divides the
     sum of the cohort's changes by the size of the cohort, moves it faster.
