@@ -44,7 +44,7 @@ def test_claims_are_judged_with_the_rest_and_again_only_for_a_reason(finished: P
     assert finished.planned("tiny_claims") == {"judge": 1, "tiny_claims": 1}
     output = finished.snakemake("tiny")
     assert jobs(output) == {"judge": 1, "report": 1, "tiny": 1}
-    assert "tiny: results/full/report/tiny.html" in output
+    assert "tiny: results/full/report/tiny.html (" in output
     assert {row["measured"] for row in rows(finished).values()} == {"not enough runs"}  # of seeds
     assert [(row["n"], row["planned"]) for row in rows(finished).values()] == [
         ("4", "4"),

@@ -84,7 +84,7 @@ def test_intervals(metrics: Metrics) -> None:
     for strategy, bar, point in zip(ranked, lines[::2], lines[1::2], strict=True):
         assert tuple(bar) == pytest.approx(intervals[strategy])
         assert point == pytest.approx([means[strategy]])
-    assert axes.get_xlabel() == "Test accuracy\n(%), minus\nFedAvg (random)"
+    assert axes.get_xlabel() == "Test accuracy\n(points), minus\nFedAvg (random)"
     assert note(figure).startswith("36 runs; 3 seeds that all have; means over settings, paired")
     figure = make_figure(spec_of(without={"strategy": "loss"}), metrics())
     assert set(names_of(figure.axes[0])) == {"FedAvg (random)", "FedEntOpt"}

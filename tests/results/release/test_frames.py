@@ -56,6 +56,10 @@ def test_records_and_releases_give_the_same_frames(demo: None):
         cohort.load("demo", scale="smoke")
     with pytest.raises(UserError, match="there is no study 'dem'; did you mean 'demo'"):
         cohort.load("dem")
+    with pytest.raises(UserError, match='all scales; scale is for source="results"'):
+        cohort.load("demo", source=RELEASES, scale="smoke")
+    with pytest.raises(UserError, match="the metric 'accuracy'; did you mean 'test_accuracy'"):
+        released.metric("accuracy")
 
 
 @pytest.mark.parametrize("study", ["demo", "fedentopt", "ucb"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
 import shutil
@@ -271,6 +272,29 @@ def test_restored_runs_are_named_wherever_they_are_shown(
         assert shown is not None and first in shown[0]
     write_index(tmp_path / "report/index.html")
     assert first in (tmp_path / "report/index.html").read_text()
+
+
+def test_files_of_the_user_that_changed_after_a_run_are_named(
+    spec: Spec, page: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three finished runs the one of seed 1 had another version of my/selection/turns.py."""
+    monkeypatch.chdir(tmp_path)
+    file = Path("my/selection/turns.py")
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"turns")
+    versions = [hashlib.sha256(content).hexdigest() for content in (b"turns", b"others")]
+
+    def with_versions(cell: Spec) -> Spec:
+        is_finished = cell["status"] == "done"
+        seed = cell["labels"]["seed"]
+        return cell | ({"my": {"my.selection.turns": [versions[seed]]}} if is_finished else {})
+
+    change_cells(spec, with_versions)
+    sentence = "another my/selection/turns.py made 1 run: raise its `science` version"
+    assert sentence in Tags(page(spec)).text
+    assert sentence in json.loads(Path("report/demo.json").read_text())["changed"][0]
+    file.write_bytes(b"others")
+    assert "turns.py made 2 runs" in Tags(page(spec)).text
 
 
 def test_a_preview_says_what_is_true_of_its_runs(spec: Spec, page: Write, tmp_path: Path) -> None:

@@ -160,12 +160,9 @@ def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
         "experiments": experiments,
         "restored": sum(status.restored for status in cells),
         "unfinished": [
-            {"digest": status.cell.digest, "path": status.cell.path, "state": status.state}
-            | {
-                "round": status.round,
-                "rounds": status.cell.settings.rounds,
-                "reason": status.reason,
-            }
+            {"digest": status.cell.digest, "path": status.cell.path}
+            | {"rounds": status.cell.settings.rounds}
+            | {name: getattr(status, name) for name in ("state", "round", "reason")}
             for status in cells
             if not status.is_finished
         ],

@@ -76,8 +76,7 @@ def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
 
 @contextlib.contextmanager
 def explain_unreadable(path: str | Path, kind: str) -> Iterator[None]:
-    """Turn any error of this block, which reads a file, into a UserError: `kind` says what the file
-    should hold."""
+    """Turn any error of this block, which reads a file of this kind, into a UserError."""
     try:
         with explain_errors(path):
             yield

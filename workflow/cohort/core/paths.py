@@ -65,11 +65,6 @@ def plan_file(digest: str) -> Path:
     return Path(PLAN_FOLDER, f"{digest}.json")
 
 
-def experiment_plan_file(study: str, experiment: str, digest: str) -> str:
-    """Path of the frozen list of an experiment's cells."""
-    return f"{PLAN_FOLDER}/experiments/{study}-{experiment}-{digest}.json"
-
-
 @dataclass(frozen=True)
 class Layout:
     """Paths of the metrics, figures, tables and pages of one scale. Previews of unfinished studies

@@ -42,8 +42,7 @@ def module_files(package: str) -> dict[str, Path]:
 
 
 def import_module(package: str, name: str) -> ModuleType:
-    """Import the user's module of this name that extends a package; UserError if it fails or ends
-    Python."""
+    """Import the user's module of this name that extends a package; UserError if it fails."""
     if PACKAGE not in sys.modules:
         root = ModuleType(PACKAGE)
         root.__path__ = [str(folder().resolve())]
@@ -106,9 +105,14 @@ def module_versions(provenance: Mapping[str, Any]) -> dict[str, list[str]]:
 def changed_files(provenance: Mapping[str, Any]) -> list[str]:
     """The user's files whose current version is not the one, or the only one, that took part in a
     run. A file that is gone is left out."""
+    return files_changed_since(module_versions(provenance))
+
+
+def files_changed_since(versions: Mapping[str, Iterable[str]]) -> list[str]:
+    """`changed_files` of a run in which modules had these versions."""
     return [
         str(file_of(module))
-        for module, digests in module_versions(provenance).items()
+        for module, digests in versions.items()
         if (now := version_of(module)) and set(digests) != {now}
     ]
 

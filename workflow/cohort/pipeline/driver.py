@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import json
 import os
 import shutil
 import signal
@@ -100,7 +101,7 @@ class Driver:
         jobs, delete leftovers and install the signal handlers."""
         if self.plan is None or self.lock is not None:  # another workflow may call it once more
             return
-        if any(job.rule.name.endswith("train") for job in self.workflow.dag.needrun_jobs()):
+        if any(stages.trains(job.rule) for job in self.workflow.dag.needrun_jobs()):
             # by which Snakemake would train finished cells again, for edited code or lost shards
             others = sorted({str(trigger) for trigger in self.workflow.rerun_triggers} - TRIGGERS)
             if others:
@@ -123,7 +124,8 @@ class Driver:
         self.stopping.install()
 
     def on_success(self) -> None:
-        """Clean up state folders, delete previews, now out of date, and print the pages' paths."""
+        """Clean up state folders, delete previews, now out of date, and print each page's path
+        with the states of its runs, and the user's files that changed since."""
         if self.plan is None:
             return
         self.stopping.uninstall()
@@ -135,7 +137,10 @@ class Driver:
             shutil.rmtree(self.plan.previews.folder, ignore_errors=True)
             write_index(self.plan.layout.index())
         for study in reported:
-            print(f"{study}: {self.plan.layout.page(study)[0]}", file=sys.stderr)
+            page, card_file = self.plan.layout.page(study)
+            card = json.loads(Path(card_file).read_text(encoding="utf-8"))
+            lines = *card["changed"], f"{study}: {page} ({card['phrase']})"
+            print(*lines, sep="\n", file=sys.stderr)
 
     def on_error(self) -> None:
         """Restore records that Snakemake deleted, print failed cells, and draw the studies that

@@ -116,6 +116,8 @@ def load(study: str, source: str = "results", **config: Any) -> release.RunFrame
             fix = 'train it first, or load its release with source="released"'
             raise UserError(f"{study} has no finished run at scale {plan.scale}; {fix}")
         return release.RunFrames.of(release.tables_of(records))
+    if config:
+        raise UserError(f'a release has all scales; {", ".join(config)} is for source="results"')
     if source == "released":
         root = release.release_folders([study]).get(study, Path(RELEASED, study))
     elif not ((root := Path(source)) / release.MANIFEST).exists():

@@ -113,12 +113,12 @@ class Stages:
     def _is_forced(self, record: str) -> bool:
         options = self._workflow.dag_settings
         forced = {*options.forcerun, *(options.targets if options.forcetargets else ())}
-        rules = any(name.endswith("train") for name in forced)  # a module's has a prefix
-        return options.forceall or rules or record in forced
+        if options.forceall or record in forced:
+            return True
+        return bool(forced) and any(trains(it) for it in self._workflow.rules if it.name in forced)
 
     def megabytes(self, wildcards: Wildcards, attempt: int) -> int:
-        """The memory that a training job requests: on this machine, which its cells share, the
-        estimate alone."""
+        """The memory that a training job requests: the estimate alone on this machine."""
         cell = self.cell(wildcards.digest)
         if self._local:
             return round(cost.memory_mb(cell, self._info(cell)))
@@ -318,7 +318,7 @@ def experiment_plan(plan: Plan, study: str, experiment: str) -> tuple[str, Spec]
         cells.append(cell | ({"share": row.share} if row.share != 1 else {}))
     content = {"study": study, "experiment": experiment, "cells": cells}
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
-    return paths.experiment_plan_file(study, experiment, digest), content
+    return f"{paths.PLAN_FOLDER}/experiments/{study}-{experiment}-{digest}.json", content
 
 
 def spec_of(plan: Plan, study: str, name: str) -> Spec:
@@ -398,10 +398,18 @@ def page_spec(plan: Plan, name: str, layout: paths.Layout | None = None) -> Spec
         "figures": [items[key] for key in study.figures],
         "tables": [items[key] for key in study.tables],
         "claims": layout.table(name, paths.CLAIMS_TABLE) if study.claims else [],
-        "quotes": {key: _quotes(claim) for key, claim in study.claims.items()},
+        "quotes": {
+            key: {name: str(claim.get(name, "")) for name in ("quote", "against", "reading")}
+            for key, claim in study.claims.items()
+        },
         "claims_command": _target_command(plan, f"{name}_claims"),
         "command": _target_command(plan, name),
     }
+
+
+def trains(rule: Any) -> bool:
+    """Whether a rule makes records, whatever the name that a using workflow gives it."""
+    return any(str(file).startswith(f"{paths.CELLS}/") for file in rule.output)
 
 
 def _missing(files: Iterable[str]) -> Files:
@@ -413,11 +421,6 @@ def _target_command(plan: Plan, target: str) -> str:
     config = [f"scale={plan.scale}"] if plan.scale != FULL else []
     config += [f"seeds={plan.config['seeds']}"] if plan.config.get("seeds") else []
     return " ".join(["snakemake", target, *(["--config", *config] if config else [])])
-
-
-def _quotes(claim: Spec) -> dict[str, str]:
-    """The paper's sentence that a claim quotes, the paper's numbers against it, and a reading."""
-    return {key: str(claim.get(key, "")) for key in ("quote", "against", "reading")}
 
 
 def _seconds(plan: Plan, rows: Iterable[Row]) -> dict[str, float]:

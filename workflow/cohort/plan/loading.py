@@ -240,11 +240,11 @@ def all_studies() -> list[str]:
     """The names of all studies. Raise UserError for a file with an impossible name; hidden files
     and backups do not count."""
     folders = (shipped(STUDIES), user_files.folder() / "studies")
-    files = [file for folder in folders for file in sorted(folder.glob("[A-Za-z0-9_]*.yaml"))]
+    files = [file for folder in folders for file in sorted(folder.glob("[A-Za-z0-9_]*.y*ml"))]
     for file in files:
-        if not re.fullmatch(STUDY, file.stem):
+        if not re.fullmatch(STUDY, file.stem) or file.suffix != ".yaml":
             form = "of small letters, digits and _, begins with a letter, and is not that of a rule"
-            raise UserError(f"{file}: the name of a study is {form}; rename it")
+            raise UserError(f"{file}: the name of a study is {form}, its file .yaml; rename it")
     return sorted({file.stem for file in files})
 
 

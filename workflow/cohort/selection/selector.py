@@ -129,8 +129,7 @@ class Filtering(ABC):
 
     @abstractmethod
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
-        """Whether to keep each update, given the reports and data sizes of the clients that sent
-        them."""
+        """Whether to keep each update, given the reports and data sizes of those who sent them."""
 
 
 class UpdateWeighing(ABC):

@@ -69,8 +69,7 @@ class Dropout(Participation):
 
 @dataclass(frozen=True, kw_only=True)
 class BernoulliDropout(Participation):
-    """Each client of the cohort drops out independently with a probability; if all would, the first
-    one stays."""
+    """Each client of the cohort drops out independently with a probability, but never all."""
 
     name: ClassVar[str] = "bernoulli"
     probability: float = parameter(exclusiveMinimum=0, exclusiveMaximum=1, help="of dropping out")

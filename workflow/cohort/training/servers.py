@@ -78,9 +78,10 @@ class FedNova(ServerRule):
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         shares = updates.shares()
-        if updates.factors is None and self.shares != "cohort":
-            sizes = updates.sizes
-            shares = sizes / updates.samples if self.shares == "all" else sizes**0 / len(sizes)
+        if updates.factors is None and self.shares == "all":
+            shares = updates.sizes / updates.samples
+        elif updates.factors is None and self.shares == "equal":
+            shares = torch.full_like(shares, 1 / len(shares))
         steps = updates.effective_steps().to(shares)
         factors = shares * (shares * steps).sum() / steps
         # w + sum of f_k (w_k - w) = (1 - sum of f_k) w + sum of f_k w_k

@@ -42,11 +42,6 @@ class LocalWork:
         draw = np.arange if self.in_order or settings.order == "dealt" else rng.permutation
         return islice(enumerate(batches(len(self.samples), settings, draw)), self.begin, self.end)
 
-    def last_batch(self, settings: Settings) -> np.ndarray:
-        """The samples of its last step; none without a step."""
-        steps = list(self.steps(settings))
-        return self.samples[steps[-1][1]] if steps else self.samples[:0]
-
 
 Works = Sequence[LocalWork]
 

@@ -55,8 +55,7 @@ def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[st
 def make_figure(
     spec: Mapping[str, Any], metrics_file: str | Path, *, narrow: bool = False
 ) -> Figure:
-    """Draw the figure of `spec` with matplotlib's current settings; a `narrow` one has one panel in
-    a row."""
+    """Draw a figure with matplotlib's current settings; a `narrow` one has one panel in a row."""
     parts: list[Part] = []
     scale = spec.get("scale", FULL)
     for kind in KINDS[spec["kind"]].from_spec(spec).by_metric():

@@ -193,8 +193,9 @@ class Averaging(Kind):
         pooled = listed(list(map(word, self.pooled or [""])))
         notes = [f"runs that differ in {pooled} are averaged"] if pooled else []
         runs = measured.groupby(list(self.labels()))["digest"].nunique()
-        if self.has_deviations(style) and (runs > 1).any():
-            notes.append(f"{self.deviation} over {'runs' if pooled else 'seeds'}")
+        if (runs > 1).any():
+            drawn = self.deviation if self.has_deviations(style) else "means"
+            notes.append(f"{drawn} over {'runs' if pooled else 'seeds'}")
         return [*notes, *super().remarks(measured, style)]
 
     def has_deviations(self, style: Style) -> bool:

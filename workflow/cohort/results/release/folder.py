@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import compute as pc
 from pyarrow import parquet
 
-from cohort.core.errors import UserError
+from cohort.core.errors import UserError, suggest
 from cohort.core.files import sha256, write_text
 from cohort.core.paths import RELEASED
 from cohort.core.sealed_json import read_sealed, to_sealed_json
@@ -225,6 +225,10 @@ class RunFrames:
 
     def metric(self, *names: str) -> pd.DataFrame:
         """The values of these metrics by round, one row each, with all settings of its run."""
+        known = self.curves["metric"].unique() if len(self.curves) else ()
+        for name in names:
+            if name not in known:
+                raise UserError(f"no run here has the metric '{name}'{suggest(name, known)}")
         return self.curves[self.curves["metric"].isin(names)].merge(self.runs, on="digest")
 
 
@@ -282,14 +286,17 @@ def _table_of_runs(records: Sequence[Record]) -> pa.Table:
 
 
 def _row(record: Record) -> Row:
-    header, provenance = record.header, record.header["provenance"]
+    header, history, provenance = record.header, record.history, record.header["provenance"]
     return {
         **{name: header[name] for name in (*IDENTITY, "restored") if name in header},
         **header["settings"],
         **{name: provenance[name] for name in PROVENANCE if name in provenance},
         **{VERSION + package: version for package, version in provenance["versions"].items()},
-        **_totals(record.history),
-        "traffic": {what: sizes.tolist() for what, sizes in record.history.traffic.items()},
+        "rounds_played": len(history.cohorts),
+        **{
+            name: sum(dict(history.cost[name]).values()) for name in SECONDS if name in history.cost
+        },
+        "traffic": {what: sizes.tolist() for what, sizes in history.traffic.items()},
     }
 
 
@@ -301,13 +308,6 @@ def _header(row: Row) -> Row:
     settings = {key: value for key, value in row.items() if key not in {*NON_SETTINGS, *versions}}
     header = {name: row[name] for name in (*IDENTITY, "restored") if name in row}
     return {"format": RECORD_FORMAT, "settings": settings, "provenance": provenance} | header
-
-
-def _totals(history: History) -> dict[str, float]:
-    """What a run's row repeats of its rounds: their number, and their seconds by purpose."""
-    names = [name for name in SECONDS if name in history.cost]
-    seconds = {name: sum(dict(history.cost[name]).values()) for name in names}
-    return {"rounds_played": len(history.cohorts), **seconds}
 
 
 def _columns_of(record: Record) -> dict[str, Columns]:

@@ -21,6 +21,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from cohort.core import user_files
 from cohort.core.files import write_text
 from cohort.core.paths import CELL_FOLDERS
 from cohort.core.text import counted, duration_text
@@ -110,7 +111,7 @@ class StudyRuns:
 
     def coverage(self, *experiments: str) -> dict[str, Any]:
         """The runs of these experiments together, or of all, by status, the seconds that they took,
-        those estimated for the rest, and sentences on releases that some were restored from."""
+        those estimated for the rest, and sentences on what was restored and on changed files."""
         names = experiments or tuple(self.experiments)
         cells = {cell["digest"]: cell for name in names for cell in self.experiments[name]}
         runs = series.status_counts(cell["status"] for cell in cells.values())
@@ -118,8 +119,10 @@ class StudyRuns:
         spent = sum(cell.get("seconds", 0.0) for cell in cells.values())
         to_go = sum(self._estimates.get(digest, 0.0) for digest in waiting)
         restored = series.restored_sentences(cells.values())
+        versions = (cell.get("my", {}) for cell in cells.values())
+        changed = user_files.changed_sentences(map(user_files.files_changed_since, versions))
         counts = {"runs": runs, "phrase": series.runs_phrase(runs)}
-        return counts | {"spent": spent, "to_go": to_go, "restored": restored}
+        return counts | {"spent": spent, "to_go": to_go, "restored": restored, "changed": changed}
 
     def finished(self) -> list[CellSummary]:
         """The cells that have a record."""

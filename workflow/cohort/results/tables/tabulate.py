@@ -166,7 +166,8 @@ def markdown(layout: Layout, title: str, caption: str) -> str:
     lines = [[*layout.heads, *layout.columns], rules]
     for words, entries in layout.rows:
         lines.append([*words, *("<br>".join(entry.lines) for entry in entries)])
-    rows = "\n".join("| " + " | ".join(map(escape_markdown, line)) + " |" for line in lines)
+    escaped = ([cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
+    rows = "\n".join(f"| {' | '.join(line)} |" for line in escaped)
     parts = [
         f"**{title}**" if title else "",
         " ".join(filter(None, (caption, layout.everywhere))),
@@ -198,11 +199,6 @@ def latex(layout: Layout, title: str, caption: str) -> str:
     )
     text = text.replace("{table}", "{table*}") if len(layout.columns) >= WIDE else text
     return f"{text}\n{escape_latex(' '.join(layout.notes))}\n"
-
-
-def escape_markdown(text: str) -> str:
-    """Escape what would end a cell of a Markdown table."""
-    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def escape_latex(text: str) -> str:

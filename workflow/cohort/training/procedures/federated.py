@@ -279,8 +279,7 @@ class FederatedRounds(Rounds):
         return samples / self.speeds.samples[clients] + size / self.speeds.bytes[clients]
 
     def wait(self, clients: Clients, seconds: np.ndarray, ledger: Ledger, floor: float = 0) -> None:
-        """Add the simulated time of the slowest client, with all that it evaluated, but at least
-        so many seconds."""
+        """Add the simulated time of the slowest client, evaluations included, or the `floor`."""
         if self.speeds is not None:
             samples = np.array([float(ledger.evaluations[client]) for client in clients.tolist()])
             evaluating = FORWARD * samples / self.speeds.samples[clients]

@@ -182,7 +182,8 @@ class ModelEvaluations:
 
     def local_on_last_batch(self) -> Iterator[ModelEvaluation]:
         for row, work in enumerate(self.works):
-            batch = work.last_batch(self.task.settings)
+            batches = [positions for _, positions in work.steps(self.task.settings)]
+            batch = work.samples[batches[-1]] if batches else work.samples[:0]
             yield self._on_samples(self._trained.client_weights(row), batch, work.client)
 
     def local_on_reserved(self) -> Sequence[ModelEvaluation]:

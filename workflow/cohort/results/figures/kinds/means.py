@@ -44,7 +44,7 @@ ABOVE: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsiz
 GROUP = 0.8  # the share of the distance between two places that bars take
 WHISKER = {"capsize": 0.12, "err_kws": {"color": "#333333", "linewidth": 0.8}}
 BARS: dict[str, Any] = {"saturation": 1, "width": GROUP, "gap": 0.06, "linewidth": 0} | WHISKER
-PAPER_TICK = "#000000"  # visible over bars of any color
+PAPER_TICK: dict[str, Any] = {"color": "#000000", "linewidth": 1.2}
 PAPER_POINT: dict[str, Any] = {"linestyle": "none", "marker": "D", "markersize": 4}
 PAPER_POINT |= {"markerfacecolor": "none", "markeredgewidth": 0.8}
 
@@ -395,6 +395,8 @@ class Bars(ValuePerRun):
             **order,
             **BARS,
         )
+        for whisker in axes.lines:  # visible over bars of any color
+            whisker.set_path_effects([patheffects.withStroke(linewidth=1.8, foreground="white")])
         for hue, bars in zip(colors, axes.containers, strict=True):
             runs = panel[panel[self.hue] == hue]
             groups = (runs[runs[self.x] == x] for x in xs if (runs[self.x] == x).any())
@@ -415,9 +417,8 @@ class Bars(ValuePerRun):
             left = position + GROUP * (slot / len(hues) - 0.5)
             ends = [left, left + GROUP / len(hues)]
             height = self.scaled(match.values[0].value)
-            outline = patheffects.withStroke(linewidth=2.4, foreground="white")
-            props: Any = {"color": PAPER_TICK, "linewidth": 1.2, "path_effects": [outline]}
-            axes.plot(ends, [height, height], label=theme.paper_name(match), **props)
+            (tick,) = axes.plot(ends, [height, height], label=theme.paper_name(match), **PAPER_TICK)
+            tick.set_path_effects([patheffects.withStroke(linewidth=2.4, foreground="white")])
 
     def x_title(self, style: Style) -> str:
         if self.is_profile and self.order == "value":

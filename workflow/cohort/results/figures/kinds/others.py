@@ -110,7 +110,8 @@ class Interval(kind.Kind):
 
     def x_title(self, style: Style) -> str:
         baseline = style.value(self.hue, style.shown_values[self.hue][0])
-        return fill(f"{METRICS[self.metric].label}, minus {baseline}", 16)  # panels are narrow
+        label = METRICS[self.metric].label.replace("%", "points")
+        return fill(f"{label}, minus {baseline}", 16)  # panels are narrow
 
     def y_title(self) -> str:
         return ""
