@@ -71,7 +71,7 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
     outcome, new, named = RestoreOutcome(), {}, {}
     outcome.unplanned = [digest for digest in digests if digest not in cells]
     release = {"release": address, "manifest_sha256": sha256(folder / MANIFEST)}
-    for record in records:
+    for record in tracked(records, "comparing"):
         digest = record.header["digest"]
         header, provenance = record.header, record.header["provenance"]
         copied = ("weights_sha256", "restored")  # to compare two runs, and to name earlier releases
