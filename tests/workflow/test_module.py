@@ -35,6 +35,9 @@ rule copy:
     output: "copied.pdf"
     shell: "cp {{input[0]}} {{output}}"
 
+rule retrain:
+    output: touch("retrained.txt")
+
 onstart:
     print("it begins")
 """
@@ -66,6 +69,7 @@ def test_another_workflow_runs_it_to_the_end(fresh: Project, tmp_path: Path):
     assert (project.root / "copied.pdf").exists()
     shutil.rmtree(project.root / "results/shards")
     assert "Nothing to be done" in project.snakemake("-n")
+    assert project.planned("copied.pdf", "retrained.txt", "-R", "retrain") == {"retrain": 1}
 
     record = project.records()[0]
     record.unlink()
