@@ -136,7 +136,7 @@ ANOTHER = "another my/selection/turns.py made "
 
 @pytest.mark.slow
 def test_records_of_an_edited_strategy_are_named_and_trained_again(mine: Project):
-    """The two of the strategy, and no other; `status`, `show` and `verify` name them too."""
+    """The two of the strategy, and no other; `status`, `show`, `verify` and Snakemake name them too."""
     tried, study = ("try", "turns", "--on", "tiny.fig1"), "try_turns_tiny_one"
     assert cohort(mine, *tried).returncode == 0
     before = {path: sha256(path) for path in mine.records()}
@@ -152,6 +152,7 @@ def test_records_of_an_edited_strategy_are_named_and_trained_again(mine: Project
     )
     listed = json.loads(cohort(mine, "status", study, "--json").stdout)["made_by_another"]
     assert {mine.root / path for path in listed} == set(turns)
+    assert f"{ANOTHER}2 runs" in mine.snakemake(study)  # it draws them, and says so
     assert f"{ANOTHER}1 run: raise" in cohort(mine, "show", digest).stdout
     verified = cohort(mine, "verify", digest)
     assert verified.returncode == 0 and "cohorts differ" in verified.stdout, verified.stderr
