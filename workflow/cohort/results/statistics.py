@@ -220,7 +220,7 @@ def agreement(
     half = error * float(special.stdtrit(freedom, 1 - ALPHA / 2))
     inner = error * float(special.stdtrit(freedom, 1 - ALPHA))
     verdict: Verdict = "cannot tell"
-    if error or sample.n >= MIN_SEEDS:  # few runs may be equal by chance
+    if error or sample.n >= ENOUGH_SEEDS:  # few runs may be equal by chance
         if round(abs(difference) + inner - margin, DIGITS) <= 0:
             verdict = "agrees"
         elif round(abs(difference) - half - margin, DIGITS) > 0:

@@ -56,7 +56,7 @@ MEASURED = (
 )
 BRACKETS = (
     "In brackets: by how much the closest comparison exceeds what the claim asks, the one-sided "
-    "95 % bounds of that, and in how many seeds it does."
+    "bounds of that (95 %, corrected for several comparisons), and in how many seeds it does."
 )
 PAPER = "The paper's own numbers are compared as they are, without intervals."
 TOO_FEW = f"{NOT_ENOUGH.capitalize()}: a planned run is missing, or there are fewer than 3 seeds."

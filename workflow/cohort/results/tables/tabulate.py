@@ -383,12 +383,10 @@ def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
     for standing in standings.entries:
         labels = {STRATEGY: standing.strategy}
         rank = f"**{standing.rank.value:.0f}**" if standing.leads else f"{standing.rank.value:.0f}"
-        ahead, limits = standing.ahead, standing.ahead and standing.ahead.interval
-        interval = f"[{', '.join(rounded(end, SHARE) for end in limits)}]" if limits else ""
         entries = [
             Entry() if standings.no_ranking else Entry(rank, interval=rank_interval(standing)),
             Entry(f"{standing.mean_rank:.1f}", labels=labels),
-            Entry(rounded(ahead.value, SHARE) if ahead else NO_VALUE, interval=interval),
+            Entry(rounded(standing.ahead.value, SHARE) if standing.ahead else NO_VALUE),
         ]
         for results in measures.values():
             means = (result.sample.mean for result in results if result.labels == labels)
