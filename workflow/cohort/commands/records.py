@@ -179,7 +179,7 @@ def restore_command(options: argparse.Namespace) -> None:
     files = [*source.glob(releases.MANIFEST), *sorted(source.glob(f"*/{releases.MANIFEST}"))]
     existing = list(ours.values()) or [file.parent for file in files]
     plan = shared.load_plan(options)
-    for study in process.tracked(options.studies or all_studies(), "planning"):
+    for study in process.tracked(all_studies(), "planning"):
         plan.study(study)
     if not (folders := [ours.get(study, source / study) for study in options.studies] or existing):
         raise UserError(f"{source} holds no release; cohort export writes one")

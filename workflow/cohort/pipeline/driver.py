@@ -124,8 +124,7 @@ class Driver:
         self.stopping.install()
 
     def on_success(self) -> None:
-        """Clean up state folders, delete previews, now out of date, and print each page's path
-        with the states of its runs, and the user's files that changed since."""
+        """Clean up, and print each page's path, the states of its runs and what changed since."""
         if self.plan is None:
             return
         self.stopping.uninstall()

@@ -113,9 +113,8 @@ class Stages:
     def _is_forced(self, record: str) -> bool:
         options = self._workflow.dag_settings
         forced = {*options.forcerun, *(options.targets if options.forcetargets else ())}
-        if options.forceall or record in forced:
-            return True
-        return bool(forced) and any(trains(it) for it in self._workflow.rules if it.name in forced)
+        rules = any(trains(rule) for rule in self._workflow.rules if rule.name in forced)
+        return options.forceall or rules or record in forced
 
     def megabytes(self, wildcards: Wildcards, attempt: int) -> int:
         """The memory that a training job requests: the estimate alone on this machine."""
@@ -398,10 +397,7 @@ def page_spec(plan: Plan, name: str, layout: paths.Layout | None = None) -> Spec
         "figures": [items[key] for key in study.figures],
         "tables": [items[key] for key in study.tables],
         "claims": layout.table(name, paths.CLAIMS_TABLE) if study.claims else [],
-        "quotes": {
-            key: {name: str(claim.get(name, "")) for name in ("quote", "against", "reading")}
-            for key, claim in study.claims.items()
-        },
+        "quotes": {key: _quotes(claim) for key, claim in study.claims.items()},
         "claims_command": _target_command(plan, f"{name}_claims"),
         "command": _target_command(plan, name),
     }
@@ -421,6 +417,11 @@ def _target_command(plan: Plan, target: str) -> str:
     config = [f"scale={plan.scale}"] if plan.scale != FULL else []
     config += [f"seeds={plan.config['seeds']}"] if plan.config.get("seeds") else []
     return " ".join(["snakemake", target, *(["--config", *config] if config else [])])
+
+
+def _quotes(claim: Spec) -> dict[str, str]:
+    """The paper's sentence that a claim quotes, the paper's numbers against it, and a reading."""
+    return {key: str(claim.get(key, "")) for key in ("quote", "against", "reading")}
 
 
 def _seconds(plan: Plan, rows: Iterable[Row]) -> dict[str, float]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import compress
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -33,6 +34,7 @@ SLASH = " / "
 WIDE = 5  # columns
 MINUS = re.compile(r"(?<![\w-])-(?=\d|\$\\infty)")
 BOLD_TEXT = re.compile(r"\*\*(.+?)\*\*")
+MARKDOWN = str.maketrans({"|": "\\|", "\n": " "})  # what would end a cell of a table
 LATEX = {ord(letter): f"\\{letter}" for letter in "{}&%$#_"} | str.maketrans(
     {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     | {"<": r"\textless{}", ">": r"\textgreater{}", "±": r"$\pm$", "✗": r"$\times$"}
@@ -166,8 +168,8 @@ def markdown(layout: Layout, title: str, caption: str) -> str:
     lines = [[*layout.heads, *layout.columns], rules]
     for words, entries in layout.rows:
         lines.append([*words, *("<br>".join(entry.lines) for entry in entries)])
-    escaped = ([cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
-    rows = "\n".join(f"| {' | '.join(line)} |" for line in escaped)
+    escaped = methodcaller("translate", MARKDOWN)
+    rows = "\n".join(f"| {' | '.join(map(escaped, line))} |" for line in lines)
     parts = [
         f"**{title}**" if title else "",
         " ".join(filter(None, (caption, layout.everywhere))),
