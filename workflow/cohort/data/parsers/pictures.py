@@ -24,8 +24,8 @@ Picture = tuple[int, int, str]
 
 
 def decode_picture(content: bytes, source: str, side: int | None = None) -> np.ndarray:
-    """Decode a PNG or JPEG to bytes, channels first; gray becomes RGB. Another size than
-    `side` x `side`, if given, is resized (bilinear, antialiased). Errors name the `source`."""
+    """Decode a PNG or JPEG to bytes, channels first; gray becomes RGB. It is resized to
+    `side` x `side`, if given (bilinear, antialiased). Errors name the `source`."""
     try:
         with Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as image:
             colored = image.convert("RGB")
