@@ -209,17 +209,17 @@ def share_of_verdicts(verdict: str, differences: np.ndarray) -> float:
 
 
 def test_how_often_a_verdict_on_a_claim_is_wrong() -> None:
-    """No typical difference, but skewed noise, or one with runs that get stuck: a certain verdict
+    """No typical difference, but skewed noise, or runs that get stuck: a certain verdict
     comes in at most 5 %, in 3.6 % of up to twelve seeds, and a lean in 8 or, stuck, 18 %."""
     rng, studies = np.random.default_rng(1), 4000
-    for n in (3, 4, 5, 9, 12, 13, 18, 30):
+    for n in (3, 4, 5, 8, 12, 13, 18, 30):
         skewed = rng.exponential(size=(studies, n)) - math.log(2)
         pairs = rng.normal(size=(2, studies, n)) - 20 * (rng.random((2, studies, n)) < 0.4)
         limits = (0.08, 0.18) if n < 5 else (0.036, 0.036) if n < 13 else (0.05, 0.05)
         for better in ("better", "worse"):
             verdict = f"leans {better}" if n < 5 else better
             shares = [share_of_verdicts(verdict, noise) for noise in (skewed, pairs[0] - pairs[1])]
-            assert all(map(np.less, shares, np.add(limits, 0.01))), (n, better, shares)
+            assert all(map(np.less, shares, np.add(limits, 0.008))), (n, better, shares)
 
 
 @pytest.mark.parametrize(("n", "power"), [(5, 0.40), (8, 0.62), (10, 0.51), (11, 0.75)])

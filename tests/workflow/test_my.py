@@ -136,7 +136,7 @@ ANOTHER = "another my/selection/turns.py made "
 
 @pytest.mark.slow
 def test_records_of_an_edited_strategy_are_named_and_trained_again(mine: Project):
-    """The two of the strategy, and no other; `status`, `show`, `verify` and Snakemake name them too."""
+    """The two of the strategy, and no other; other commands and Snakemake name them too."""
     tried, study = ("try", "turns", "--on", "tiny.fig1"), "try_turns_tiny_one"
     assert cohort(mine, *tried).returncode == 0
     before = {path: sha256(path) for path in mine.records()}
