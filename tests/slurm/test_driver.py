@@ -79,5 +79,5 @@ def test_signals(lab: Lab):
         output, _ = driver.communicate(timeout=30)
         assert driver.returncode == 1 and "Traceback" not in output, output
         assert f"stopped by {number.name}: jobs on the cluster " in output
-        assert lab.jobs()[-1].state == state
+        wait_for(lambda state=state: lab.jobs()[-1].state == state)  # COMPLETING comes between
     assert [job.state for job in lab.jobs()] == ["RUNNING", "CANCELLED"]
