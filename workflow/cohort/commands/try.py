@@ -160,7 +160,7 @@ def _numbers(result: Result, scale: str, *, against: bool) -> list[str]:
     if not result.values:
         return [paper, f"{NO_VALUE} (0 of {result.planned})", ""]
     sample = result.sample.scaled(metric.scale)
-    spread = f" ± {sample.half_width():{number}}" if sample.n > 1 else ""
+    spread = f" ± {sample.sd:{number}}" if sample.n > 1 else ""
     diverged = f", {result.diverged} diverged" if result.diverged else ""
     ours = f"{sample.mean:{number}}{spread} ({sample.n} of {result.planned}{diverged})"
     verdict = ""
