@@ -136,17 +136,23 @@ def assert_mean_of_classifiers(weights: Weights, models: list[nn.Linear]) -> Non
         torch.testing.assert_close(weights[f"{CLASSIFIER}{name}"], expected, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize(("J", "steps"), [("J1", 3), ("J5e", 3), ("J1", 1)])
-def test_stage_2_matches_a_plain_loop_and_an_unweighted_mean(J: str, steps: int):
+@pytest.mark.parametrize(
+    ("J", "steps", "rates"),
+    [("J1", 3, (0.2, 0.1)), ("J5e", 3, (0.2, 0.1)), ("J1", 1, (0.025, 0.0125))],
+)
+def test_stage_2_matches_a_plain_loop_and_an_unweighted_mean(
+    J: str, steps: int, rates: tuple[float, float]
+):
     """In batches of two, 6, 8 and 3 samples are 3, 4 (of which 3 are used) and 2 batches. J does
     not matter."""
     cohorts = ((0, 1, 2, 3),) * 3 + ((1, 0, 2, 4), (3, 2))
     settings = {"rounds": 5, "batch": 2, "J": J, "momentum": 0.5, "weight_decay": 0.01}
     settings |= {"lr": 0.2, "lr_decay": 0.5}
     task = clustered_task(selector=PlannedFile(cohorts=cohorts), **settings)
-    by_round = states(task, Concat(clusters=2, classifier=0.4, steps=steps))
-    # the learning rate starts again
-    for index, clients, lr in ((3, [1, 0, 2], 0.2), (4, [3, 2], 0.1)):
+    # the learning rate starts anew, or goes on from 0.2 * 0.5 ** 3
+    continued = int(rates[0] < task.settings.lr)
+    by_round = states(task, Concat(clusters=2, classifier=0.4, steps=steps, continued=continued))
+    for index, clients, lr in ((3, [1, 0, 2], rates[0]), (4, [3, 2], rates[1])):
         before, after = by_round[index - 1][0], by_round[index][0]
         models = plain_classifiers(task, before, clients, index + 1, lr, steps)
         assert_mean_of_classifiers(after, models)

@@ -107,7 +107,7 @@ class ConcatRounds(rounds.Rounds):
             return {}
         network, trainer = self.concatenated, self.classifier_trainer
         settings, start = trainer.settings, strip_prefix(weights, CLASSIFIER)
-        lr = settings.lr * settings.lr_decay ** (round - self.cluster_rounds - 1)
+        lr = trainer.lr(round if self.procedure.continued else round - self.cluster_rounds)
         network.load_state_dict(weights)
         anchor = [weights[name] for name, _ in network.named_parameters()]
         models, losses = [], []

@@ -198,9 +198,8 @@ class Concat(Procedure):
     Stage 1 is FedAvg within each cluster, among those of its clients that are in the cohort. In
     stage 2 the networks are frozen, and the cohort trains a linear classifier on their concatenated
     last features, by a few batches each; every client counts the same. The rounds of the settings
-    are those of both stages. The learning rate decays from its first value in each, or nothing
-    would be left to learn with. The paper does not say how stage 1 is evaluated: here by the mean
-    of the probabilities that the clusters' networks give.
+    are those of both stages. Stage 1 is evaluated by the mean of the probabilities that the
+    clusters' networks give, which the paper leaves open.
     """
 
     name: ClassVar[str] = "concat"
@@ -215,6 +214,7 @@ class Concat(Procedure):
     steps: int = parameter(3, minimum=1, help="a client's batches for the classifier, at most all")
     balanced: int = parameter(0, **SHARE, help="1: no cluster exceeds 1.2 times the mean size")
     warm: int = parameter(0, **SHARE, help="1: the classifier begins as the sum of the clusters'")
+    continued: int = parameter(0, **SHARE, help="1: the learning rate does not start anew for it")
 
     def rounds_of(self, task: Task) -> Rounds:
         return concat.ConcatRounds(self, task)
