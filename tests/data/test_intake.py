@@ -35,6 +35,13 @@ def test_a_table_with_a_split_is_stored_and_parsed(tmp_path: Path):
     assert [split.labels.tolist() for split in splits] == [[1, 0], [1]]
 
 
+def test_numbers_of_any_type_keep_their_order(tmp_path: Path):
+    """The range of these is no number of their own type."""
+    for values in (np.array([-2e9, 0, 2e9], np.int32), np.array([-0.5, 0, 0.5], np.float16)):
+        arrays, _ = read(npz(tmp_path, x=np.repeat(values, 9)[:, None], y=np.arange(27) % 2))
+        assert {*arrays["x_train"].ravel().tolist()} == {-32768, 0, 32767}
+
+
 def test_a_share_is_held_out_by_seed(tmp_path: Path):
     path = npz(tmp_path, x=np.arange(50)[:, None], y=np.arange(50) % 2)
     splits = [read(path, seed=seed)[0] for seed in (0, 0, 1)]
@@ -106,6 +113,9 @@ def test_a_mistake_in_a_folder_is_named(tmp_path: Path):
         read(tmp_path)
     (tmp_path / "dog/c.png").write_bytes(b"no picture")
     with pytest.raises(UserError, match=r"dog/c\.png: is not a readable picture"):
+        read(tmp_path)
+    Image.new("I;16", (3, 3)).save(tmp_path / "dog/c.png")
+    with pytest.raises(UserError, match=r"readable picture \(its gray has more than 8 bits\)"):
         read(tmp_path)
     with pytest.raises(UserError, match=r"c\.png: is neither an \.npz nor a folder of pictures"):
         read(tmp_path / "dog/c.png")

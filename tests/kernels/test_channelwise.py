@@ -64,6 +64,7 @@ def test_normalization(batch: int, side: int, channels: int, offset: float):
 @pytest.mark.parametrize("shape", DEPTHWISE)
 def test_depthwise_convolution(shape: Shape):
     clients = 2
+    torch.manual_seed(0)
     images = torch.randn(clients, shape.batch, shape.height, shape.width, shape.channels)
     weights = torch.randn(clients, shape.channels, shape.rows, shape.columns)
     args = images.to(DEVICE), weights.to(DEVICE), shape

@@ -97,8 +97,3 @@ def test_cohorts_are_distinct_candidates_drawn_by_the_generator_alone(
         for report in reports.values():
             report[silent] = np.nan
         state = selector.observe(state, chosen, frozen(reports), seen)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_what_a_selector_needs_is_in_the_catalog(name: str):
-    assert SELECTORS[name].needs <= set(NEEDS)

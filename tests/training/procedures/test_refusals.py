@@ -16,6 +16,7 @@ from tests.training.small_task import small_cell
 COSINE = ({"schedule": "cosine"}, "follows lr_decay, not the schedule 'cosine'")
 DROPOUT = ({"participation": "dropout-0.3"}, "no use for the participation 'dropout-0.3'")
 DECAYED = ({"lr_decay": 0.5}, "no use for lr_decay 0.5")
+PLATEAU = ({"schedule": "plateau"}, "no validation loss by round, as 'plateau' needs")
 EPOCHS = ({"J": "J2e"}, "J is J2e, not J1e")
 ENTROPY = ({"selector": Entropy()}, "no use for the selector 'entropy'")
 USUAL = {"J": "J1e", "batch": 1, "rounds": 3, "clients": 4, "cohort": 4}
@@ -59,8 +60,11 @@ REFUSED: dict[str, tuple[dict[str, Any], list[tuple[dict[str, Any], str]]]] = {
         {},
         [*(COSINE, EPOCHS), ({"batch": 2}, "batch is 2"), ({"momentum": 0.9}, "without momentum")],
     ),
-    "stratified-batch": ({}, [DROPOUT, DECAYED, ({"cohort": 2}, "cohort is 2")]),
-    "stratified-hybrid-3": ({}, [DECAYED, EPOCHS, ({"rounds": 2}, "3 epochs of batches, but")]),
+    "stratified-batch": ({}, [DROPOUT, DECAYED, PLATEAU, ({"cohort": 2}, "cohort is 2")]),
+    "stratified-hybrid-3": (
+        {},
+        [DECAYED, EPOCHS, PLATEAU, ({"rounds": 2}, "3 epochs of batches, but")],
+    ),
     "sequential": ({}, [COSINE, ENTROPY, ({"server": Scaffold()}, "server 'scaffold'")]),
 }
 
@@ -99,7 +103,10 @@ def test_rules_that_read_gradients_off_updates_refuse_adam_and_probes(
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("concat", "[-classifierN][-stepsN][-balancedN][-warmN], clusters being a whole number"),
+        (
+            "concat",
+            "[-classifierN][-stepsN][-balancedN][-warmN][-continuedN], clusters being a whole number",
+        ),
         ("concat-5-classifier1", "classifier is 1, but must be below 1"),
         ("concat-5-balanced2", "balanced is 2, but must be at most 1"),
     ],

@@ -114,8 +114,7 @@ class Trace(Availability):
 
     def present(self, clients: int, seed: int, round: int, hour: float) -> np.ndarray:
         device, (start, end) = self.spells()
-        rng = randomness.generator(seed, "availability")
-        devices = rng.permutation(device.max() + 1)[:clients]
+        devices = randomness.generator(seed, "availability").permutation(device.max() + 1)[:clients]
         now = hour % end.max()
         return np.isin(devices, device[(start <= now) & (now < end)])
 

@@ -42,7 +42,7 @@ def evaluate(
     model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, *, plain: bool = False
 ) -> Evaluation:
     """Evaluate a model on the samples with these indices, by PyTorch alone if `plain`. Without
-    samples, or if a weight is not finite, its metrics are NaN."""
+    samples its means are NaN, and all metrics are if a weight is not finite."""
     if not all_finite(weights):  # the argmax of NaN is class 0, which would score
         return Evaluation(math.nan, math.nan, math.nan, math.nan)
     loss, correct, predicted = 0.0, 0, set[int]()

@@ -96,7 +96,7 @@ def _pixels(path: Path, values: np.ndarray) -> np.ndarray:
 def to_int16(values: np.ndarray) -> np.ndarray:
     """Convert columns to 16-bit numbers. Whole numbers that fit stay; others become 65,536 equal
     steps from a column's lowest to its highest value, which standardization takes back."""
-    limits = np.iinfo(np.int16)
+    limits, values = np.iinfo(np.int16), values.astype(np.float64)
     low, high = values.min(axis=0), values.max(axis=0)
     whole = (values == np.round(values)).all(axis=0) & (low >= limits.min) & (high <= limits.max)
     width = np.where(high > low, high - low, 1)

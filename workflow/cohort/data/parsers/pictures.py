@@ -28,6 +28,8 @@ def decode_picture(content: bytes, source: str, side: int | None = None) -> np.n
     `side` x `side`, if given (bilinear, antialiased). Errors name the `source`."""
     try:
         with Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as image:
+            if image.mode.startswith("I"):
+                raise ValueError("its gray has more than 8 bits")
             colored = image.convert("RGB")
     except Exception as error:  # a broken picture may raise anything
         reason = re.sub("<_io.BytesIO[^>]*>", "it", str(error)) or type(error).__name__

@@ -73,8 +73,8 @@ SCHEMA = object_schema(
 
 
 def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
-    """Write runs as a release, of the same bytes for the same runs and version of pyarrow. It
-    replaces an earlier one once all of it is written; other files there stay."""
+    """Write runs as a release, of the same bytes for the same runs and version of pyarrow. An
+    earlier one is replaced, its manifest last, once all is written; other files there stay."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as new:
         tables, files = tables_of(records), {}
@@ -93,8 +93,8 @@ def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
         manifest = {"format": FORMAT, "name": name, "runs": len(tables["runs"])}
         manifest |= {"license": LICENSE, "cite": CITE, "files": files}
         write_text(Path(new, MANIFEST), to_sealed_json(manifest, indent=1))
-        for file in Path(new).iterdir():
-            file.replace(folder / file.name)
+        for written in (*files, MANIFEST):
+            Path(new, written).replace(folder / written)
     for file in folder.glob("*.parquet"):
         if file.name not in files:
             file.unlink()
@@ -105,7 +105,7 @@ def release_folders(studies: Container[str]) -> dict[str, Path]:
     shipped with Cohort."""
     names = set()
     for root in (Path(RELEASED), ROOT / RELEASED):
-        released = {file.parent.name for file in root.glob(f"*/{MANIFEST}")}
+        released = {file.parent.name for file in root.glob(f"[!.]*/{MANIFEST}")}
         names |= {name for name in released if root == Path(RELEASED) or name in studies}
     return {name: shipped(Path(RELEASED, name, MANIFEST)).parent for name in sorted(names)}
 

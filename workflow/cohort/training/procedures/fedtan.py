@@ -89,8 +89,7 @@ class FirstStepTogether(serial.SerialTrainer):
         if sum(len(inputs) for inputs, *_ in batches.values()) < 2:  # one sample has no variance
             return {}
         torch.manual_seed(torch_seed(settings.seed, "dropout", round=works[0].round))
-        together = LockStep(list(networks.values()))
-        outputs = together([inputs for inputs, *_ in batches.values()])
+        outputs = LockStep(list(networks.values()))([inputs for inputs, *_ in batches.values()])
         losses = []
         for client, rows in zip(networks, outputs, strict=True):
             _, labels, targets = batches[client]

@@ -61,9 +61,11 @@ class Procedure(NameEncoded):
             raise ValueError(f"follows lr_decay, not the schedule '{cell.schedule}'; leave it out")
 
     def check_undecayed(self, cell: Cell) -> None:
-        """Raise ValueError if the cell's learning rate decays by round."""
+        """Raise ValueError if the learning rate decays by round or by losses that are unknown."""
         if cell.settings.lr_decay != 1:
             raise ValueError(f"has a schedule and no use for lr_decay {cell.settings.lr_decay:g}")
+        if cell.schedule.watches and not self.validates_every_round:
+            raise ValueError(f"has no validation loss by round, as '{cell.schedule}' needs")
 
     def check_plain(self, cell: Cell) -> None:
         """Raise ValueError unless all clients take part and the strategy is plain FedAvg."""
@@ -378,8 +380,7 @@ class StratifiedHybrid(ChunkedStratified):
     def check(self, cell: Cell) -> None:
         super().check(cell)
         self.check_undecayed(cell)
-        if self.epochs > cell.settings.rounds:
-            rounds = cell.settings.rounds
+        if self.epochs > (rounds := cell.settings.rounds):
             raise ValueError(f"has {self.epochs} epochs of batches, but rounds is {rounds}")
 
     def science_with(self, model: type[Model]) -> int:

@@ -34,8 +34,8 @@ class NativeTrainer(Trainer):
         return ""
 
     def prepare(self) -> None:
-        batch, augmentation = self.settings.batch, self.augmentation
-        self.network = network.NativeNetwork(self.model, self.samples, batch, augmentation)
+        batch = min(self.settings.batch, max(map(len, self.shards)))
+        self.network = network.NativeNetwork(self.model, self.samples, batch, self.augmentation)
         self.steps_at_once = 8  # as long as it is not known how long they take
 
     def empty_rows(self, count: int) -> Weights:
