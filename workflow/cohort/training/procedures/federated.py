@@ -271,8 +271,8 @@ class FederatedRounds(Rounds):
         return reports
 
     def seconds(self, clients: np.ndarray, steps: np.ndarray, size: int) -> np.ndarray:
-        """The simulated seconds that each of these clients takes for so many local steps (client),
-        each on a full batch, and for sending and receiving so many bytes; 0 without a simulation."""
+        """The simulated seconds that each of these clients takes for so many steps (client), each
+        on a full batch, and for sending and receiving so many bytes; 0 without a simulation."""
         if self.speeds is None:
             return np.zeros(len(clients))
         samples = steps * self.task.settings.batch
