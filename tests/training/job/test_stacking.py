@@ -319,7 +319,7 @@ def test_a_process_that_is_killed_costs_its_stack_no_cell(victim: int):
         assert_same_numbers(finished(plan), record)
         sessions = finished(plan).header["provenance"]["sessions"]
         assert len(sessions) > 1 or victim not in (0, number)
-    assert any("saved inside" in train_log(plan.path).read_text() for plan in plans)
+    assert any("saved inside" in train_log(plan.path).read_text() for plan in plans[1:])
 
 
 def test_a_cell_that_fails_in_a_stack_goes_back_to_its_process(tmp_path: Path):
