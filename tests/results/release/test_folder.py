@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,12 @@ from cohort.core.errors import UserError
 from cohort.core.files import sha256
 from cohort.core.sealed_json import write_sealed
 from cohort.results.release import folder
-from cohort.results.release.folder import read_manifest, read_release, write_release
+from cohort.results.release.folder import (
+    read_manifest,
+    read_release,
+    release_folders,
+    write_release,
+)
 from tests.results.release.runs import assert_same, random_record
 
 RECORDS = [random_record(seed) for seed in range(12)]
@@ -55,6 +61,13 @@ def test_an_interrupted_export_leaves_a_release(release: Path, monkeypatch: pyte
     write_release(release, "study", RECORDS[:2])
     assert len(read_release(release)) == 2 and (release / "NOTES").read_text() == "ours"
     assert [path.name for path in release.parent.iterdir()] == ["study"]
+
+
+def test_what_a_killed_export_leaves_is_no_release(release: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(release.parent)
+    for name in ("mine", ".mine-x1"):
+        shutil.copytree(release, Path("resources/released", name))
+    assert list(release_folders(())) == ["mine"]
 
 
 def test_tables_read_as_documented(release: Path):

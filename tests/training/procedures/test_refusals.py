@@ -103,10 +103,7 @@ def test_rules_that_read_gradients_off_updates_refuse_adam_and_probes(
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        (
-            "concat",
-            "[-classifierN][-stepsN][-balancedN][-warmN][-continuedN], clusters being a whole number",
-        ),
+        ("concat", "[-stepsN][-balancedN][-warmN][-continuedN], clusters being a whole number"),
         ("concat-5-classifier1", "classifier is 1, but must be below 1"),
         ("concat-5-balanced2", "balanced is 2, but must be at most 1"),
     ],

@@ -269,6 +269,13 @@ def test_whole_runs(name: str):
             torch.testing.assert_close(state.weights[key], tensor, rtol=1e-9, atol=1e-12)
 
 
+def test_native_code_is_as_wide_as_the_largest_client():
+    task = photo_task(batch=100_000)
+    trainer = NativeTrainer(task)
+    train(trainer, task.initial_weights(), [10, 2], 3)
+    assert trainer.network._kernel.program.width < 2 * max(map(len, task.shards.indices))
+
+
 def test_two_native_trainers_in_threads():
     """Each thread trains and evaluates in memory of its own."""
     tasks = [photo_task(seed=seed) for seed in range(2)]

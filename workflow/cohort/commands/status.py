@@ -9,7 +9,6 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -151,7 +150,7 @@ def status_lines(plan: Plan, by_experiment: Statuses) -> Iterator[str]:
 def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
     """For JSON: counts of cells by state and of restored ones, every unfinished cell, held jobs,
     hours left, notes, and the cells that own files made in another version."""
-    cells, fields = unique_cells(by_experiment), ("state", "round", "reason")
+    cells = unique_cells(by_experiment)
     experiments = []
     for (study, experiment), group in by_experiment.items():
         counts = dict.fromkeys(STATES, 0) | Counter(status.state for status in group)
@@ -162,8 +161,8 @@ def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
         "restored": sum(status.restored for status in cells),
         "unfinished": [
             {"digest": status.cell.digest, "path": status.cell.path}
-            | {"rounds": status.cell.settings.rounds}
-            | dict(zip(fields, attrgetter(*fields)(status), strict=True))
+            | {"rounds": status.cell.settings.rounds, "state": status.state}
+            | {"round": status.round, "reason": status.reason}
             for status in cells
             if not status.is_finished
         ],

@@ -113,8 +113,8 @@ class Stages:
     def _is_forced(self, record: str) -> bool:
         options = self._workflow.dag_settings
         forced = {*options.forcerun, *(options.targets if options.forcetargets else ())}
-        rules = any(trains(rule) for rule in self._workflow.rules if rule.name in forced)
-        return options.forceall or rules or record in forced
+        is_rule = any(trains(rule) for rule in self._workflow.rules if rule.name in forced)
+        return options.forceall or is_rule or record in forced
 
     def megabytes(self, wildcards: Wildcards, attempt: int) -> int:
         """The memory that a training job requests: the estimate alone on this machine."""

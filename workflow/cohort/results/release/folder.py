@@ -74,7 +74,7 @@ SCHEMA = object_schema(
 
 def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
     """Write runs as a release, of the same bytes for the same runs and version of pyarrow. An
-    earlier one is replaced, its manifest last, once all is written; other files there stay."""
+    earlier release is replaced, its manifest last, once all is written; other files stay."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as new:
         tables, files = tables_of(records), {}

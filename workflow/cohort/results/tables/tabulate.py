@@ -168,8 +168,8 @@ def markdown(layout: Layout, title: str, caption: str) -> str:
     lines = [[*layout.heads, *layout.columns], rules]
     for words, entries in layout.rows:
         lines.append([*words, *("<br>".join(entry.lines) for entry in entries)])
-    escaped = methodcaller("translate", MARKDOWN)
-    rows = "\n".join(f"| {' | '.join(map(escaped, line))} |" for line in lines)
+    escape = methodcaller("translate", MARKDOWN)
+    rows = "\n".join(f"| {' | '.join(map(escape, line))} |" for line in lines)
     parts = [
         f"**{title}**" if title else "",
         " ".join(filter(None, (caption, layout.everywhere))),
