@@ -12,6 +12,8 @@ from cohort.core.paths import digest_in
 from cohort.data.sampling import draw_share
 from cohort.data.shards import Shards, read
 from cohort.data.store import FORMAT
+from cohort.partition import Pool, Scheme
+from cohort.partition import deal as dealing
 from cohort.partition.deal import deal
 from cohort.settings import PlannedFile, digest_of, plan_file, shard_identity, write_plan
 
@@ -200,3 +202,33 @@ def test_who_overlaps_is_kept_even_at_a_ratio_of_zero():
     np.testing.assert_array_equal(borrowing.overlapping(), without.overlapping())
     np.testing.assert_array_equal(borrowing.overlap > 0, borrowing.overlapping())
     assert not dealt(partition="iid").overlapping().any()
+
+
+HALVES = [np.arange(0, 500, 2), np.arange(1, 500, 2)]
+WRONG = [
+    (HALVES[:1], "deal returned 1 parts for 2 clients"),
+    ([part % 2 == 0 for part in HALVES], r"deal returned bool of shape \(250,\), not a row of .*"),
+    ([part / 2 for part in HALVES], r"deal returned float64 of shape \(250,\), not a row of .*"),
+    ([HALVES[0], HALVES[1] + 1], "deal gave client 1 numbers from 2 to 500, but .* 500 samples"),
+    ([HALVES[0] - 1, HALVES[1]], "deal gave client 0 numbers from -1 to 497, but .* 500 samples"),
+    ([HALVES[0], HALVES[1] - 1], "deal gave sample 0 to 2 clients, but is `exact`"),
+    ([HALVES[0], HALVES[1][1:]], "deal gave sample 1 to 0 clients, but is `exact`"),
+]
+
+
+@pytest.mark.parametrize(("answer", "sentence"), [*WRONG, ([*map(list, HALVES)], "")])
+def test_what_a_scheme_deals_is_checked(
+    answer: Any, sentence: str, monkeypatch: pytest.MonkeyPatch
+):
+    class Halves(Scheme):
+        name = "halves"
+
+        def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Any:
+            return answer
+
+    monkeypatch.setattr(dealing, "parse_partition", lambda name: Halves())
+    if not sentence:
+        assert dealt(clients=2, partition="halves").indices[1].tolist() == [*range(1, 500, 2)]
+        return
+    with pytest.raises(UserError, match=f"^partition halves of toy: {sentence}$"):
+        dealt(clients=2, partition="halves")

@@ -13,6 +13,7 @@ import pytest
 
 from cohort.commands.verify import compare
 from cohort.core.files import sha256
+from cohort.data.shards import read as shards_of
 from cohort.records.record import read
 from tests.conftest import ROOT
 from tests.workflow.commands import cohort, fails
@@ -131,6 +132,11 @@ TRIED = """title: Turns on tiny.one
 experiments: {one: {extends: tiny.one, strategy: [+turns]}}
 """
 """The study of `cohort try turns --on tiny.fig1`."""
+DEALT = """title: Dealt like cards
+settings: {dataset: digits, model: softmax, partition: cards, clients: 4, cohort: 2, rounds: 2, J: J2, batch: 8, lr: 0.1, seed: 0}
+experiments: {one: {axes: {strategy: [fedavg]}}}
+tables: {final: {experiment: one, metric: test_accuracy, rows: [strategy]}}
+"""
 ANOTHER = "another my/selection/turns.py made "
 
 
@@ -164,6 +170,36 @@ def test_records_of_an_edited_strategy_are_named_and_trained_again(mine: Project
     assert done.returncode == 0 and ANOTHER not in done.stdout, done.stderr
     assert {path for path in before if sha256(path) != before[path]} == set(turns)
     assert ANOTHER not in cohort(mine, "status", study).stdout
+
+
+@pytest.mark.slow
+def test_an_edited_partition_deals_anew_only_for_cells_that_are_missing(mine: Project):
+    """Records that its older version made stay, and are named; a model is checked before round 1."""
+    for file in ("models/softmax.py", "partition/schemes/cards.py"):
+        write(mine, file, (ROOT / "tests/workflow/one_of_each" / file).read_text())
+    write(mine, "studies/dealt.yaml", DEALT)
+    mine.replace("my/models/softmax.py", ", classes)", ", classes - 3)")
+    sentence = (
+        r"model 'softmax' returned torch.float32 of shape \(2, 7\), not float of shape \(2, 10"
+    )
+    assert re.search(sentence, mine.snakemake("dealt", fails=True))
+    mine.replace("my/models/softmax.py", ", classes - 3)", ", classes)")
+    mine.snakemake("dealt")
+    shards = mine.root / "results/shards/digits/cards"
+    (before,) = shards.glob("*.h5")
+
+    mine.replace("my/partition/schemes/cards.py", "np.arange(client,", "-1 - np.arange(client,")
+    assert "another my/partition/schemes/cards.py made 1 run: raise" in mine.snakemake("dealt")
+    assert [*shards.glob("*.h5")] == [before]
+    for record in mine.records():
+        record.unlink()
+    wrong = mine.snakemake("dealt", fails=True)
+    assert "partition cards of digits: deal gave client 0 numbers from -1437 to -1, but" in wrong
+    mine.replace("my/partition/schemes/cards.py", "-1 - np.", "len(pool.labels) - 1 - np.")
+    assert "another" not in mine.snakemake("dealt")
+    (after,) = {*shards.glob("*.h5")} - {before}
+    dealt = [shards_of(file).indices[0].tolist() for file in (before, after)]
+    assert dealt[1] == [1436 - sample for sample in dealt[0]]
 
 
 @pytest.mark.slow

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.workflow.commands import cohort
 from tests.workflow.conftest import Project
 
 WRONG = {
@@ -16,6 +19,13 @@ WRONG = {
     "results/smoke/figures/tiny/fig1.png": "results/smoke is of another scale than full: add "
     "--config scale=smoke",
 }
+OWN_RULE = """
+
+rule copy:
+    input: "results/full/tables/demo/tab1.csv", "samples.txt"
+    output: "copied.csv"
+    shell: "cp {input[0]} {output}"
+"""
 
 
 @pytest.mark.parametrize("target", WRONG)
@@ -31,3 +41,20 @@ def test_a_folder_that_snakemake_cannot_work_in(fresh: Project):
     output = Project(folder).snakemake("-n", fails=True)
     assert f"error: {folder}: Snakemake cannot work below a folder with {{ or }}" in output
     assert "Traceback" not in output and "  File " not in output
+
+
+def test_a_folder_of_init_takes_rules_of_the_user_and_names_a_target_that_is_none(
+    fresh: Project, tmp_path: Path
+):
+    """Its rules may read and write files beside the Snakefile, whose names could be targets."""
+    folder = tmp_path / "own"
+    assert cohort(fresh, "init", str(folder)).returncode == 0
+    project = Project(folder)
+    project.replace("config/config.yaml", "[tiny]", "[demo]")  # tiny is not the package's
+    with (folder / "workflow/Snakefile").open("a") as file:
+        file.write(OWN_RULE)
+    (folder / "samples.txt").touch()
+    table = project.planned("demo_tab1")
+    assert project.planned("copied.csv").items() - table.items() == {("copy", 1)}
+    sentence = "error: there is no target 'demo.fig1'; did you mean 'demo_fig1'?"
+    assert sentence in project.snakemake("-n", "demo.fig1", fails=True)

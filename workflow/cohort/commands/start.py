@@ -29,22 +29,15 @@ else:
     torch = lazy("torch")
 
 SNAKEFILE = Path("workflow/Snakefile")
-CONTENT = '''"""Cohort's rules, from the installed package. Yours can stand below."""
+CONTENT = '''"""Cohort's workflow, from the installed package. Rules of yours can stand below."""
 
 from cohort.core.shipped import SNAKEFILE
 
 
-configfile: "config/config.yaml"
+include: SNAKEFILE
 
 
-module cohort:
-    snakefile:
-        SNAKEFILE
-    config:
-        config
-
-
-use rule * from cohort
+workflow.default_target = "all"  # Snakemake forgets the first rule of an included file
 '''
 LINK = "slurm"  # to the profile of that name, for --profile slurm
 FORMS = """an .npz with x and y (or x_train, y_train, x_test, y_test), or a folder with a folder of

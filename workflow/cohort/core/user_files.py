@@ -92,6 +92,13 @@ def version_of(module: str) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
 
 
+def module_number(module: str) -> dict[str, int]:
+    """A number of the content of one of the user's modules, by its name, which goes into a digest
+    like a science version; none for a module of Cohort's own."""
+    version = version_of(module) if module.startswith(f"{PACKAGE}.") else ""
+    return {module: int(version[:12], 16)} if version else {}
+
+
 def module_versions(provenance: Mapping[str, Any]) -> dict[str, list[str]]:
     """The SHA-256 of each of the user's modules that took part in a run, by module: more than one
     if the file changed between two sessions. A checkpoint's provenance is its sessions alone."""

@@ -41,7 +41,8 @@ def deal_data(settings: Mapping[str, Any], data: str | Path) -> Shards:
     rng = generator(seed, "partition")
     pool = Pool(labels[used], None if groups is None else groups[used])
     with explain_value_errors(f"partition {settings['partition']} of {settings['dataset']}: "):
-        whole = scheme.deal(pool, settings["clients"], rng)
+        dealt = scheme.deal(pool, settings["clients"], rng)
+        whole = _checked(dealt, settings["clients"], len(used), scheme.exact)
         chosen = scheme.overlapping_clients(len(whole), copy.deepcopy(rng))
         training, holdouts = _split_holdout(whole, settings["holdout"], seed)
         retained, borrowed = scheme.borrow(training, rng)
@@ -56,6 +57,28 @@ def deal_data(settings: Mapping[str, Any], data: str | Path) -> Shards:
     holdouts = [used[part] for part in holdouts]
     overlap, set_aside = shares if shares.any() else None, np.concatenate([validation, *holdouts])
     return Shards(shards, counts, overlap, set_aside, holdouts, chosen)
+
+
+def _checked(dealt: Any, clients: int, samples: int, exact: bool) -> Parts:
+    """Return what a scheme dealt. Raise ValueError unless it is a row of indices for each client
+    and, if the scheme is exact, has each sample once."""
+    parts = [np.asarray(part) for part in dealt]
+    if len(parts) != clients:
+        raise ValueError(f"deal returned {len(parts)} parts for {clients} clients")
+    for client, part in enumerate(parts):
+        if part.ndim != 1 or (part.dtype.kind not in "iu" and part.size):
+            form = f"{part.dtype} of shape {part.shape}, not a row of sample numbers"
+            raise ValueError(f"deal returned {form}, for client {client}")
+        if part.size and not 0 <= part.min() <= part.max() < samples:
+            numbers = f"numbers from {part.min()} to {part.max()}"
+            raise ValueError(
+                f"deal gave client {client} {numbers}, but there are {samples} samples"
+            )
+    counts = np.bincount(np.concatenate(parts).astype(int), minlength=samples)
+    if exact and (counts != 1).any():
+        sample = np.flatnonzero(counts != 1)[0]
+        raise ValueError(f"deal gave sample {sample} to {counts[sample]} clients, but is `exact`")
+    return parts
 
 
 def _split_holdout(parts: Parts, share: float, seed: int) -> tuple[Parts, Parts]:

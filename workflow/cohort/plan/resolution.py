@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from cohort import settings as cell_settings
-from cohort.core import UserError, errors_at, paths, suggest
+from cohort.core import UserError, errors_at, paths, suggest, user_files
 from cohort.core.components import Component, canonical, cast_to_type
 from cohort.core.errors import explain_value_errors
 from cohort.core.randomness import generator
@@ -113,7 +113,9 @@ class Resolver:
         data = self.plan_data(settings["dataset"])
         scheme = parse_partition(settings["partition"])
         check_partition(scheme, settings, self.datasets[settings["dataset"]])
+        dealer = getattr(scheme, "base", scheme)  # of an overlap, who deals
         science = scheme.versions(settings["holdout"])
+        science |= user_files.module_number(type(dealer).__module__)
         identity = cell_settings.shard_identity(settings, data.digest)
         digest = cell_settings.digest_of(identity, science)
         path = paths.shards_file(settings, digest)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from cohort.core.errors import UserError
 from cohort.core.metric import Metric
 from cohort.core.text import counted
 from cohort.results.series import label_text
@@ -81,9 +82,14 @@ def _declared() -> dict[str, Metric]:
     """The metrics of all runs and of the components that record their own, each declared once."""
     metrics: dict[str, Metric] = {}
     for component in itertools.chain.from_iterable(catalog.values() for catalog in PARTS):
+        owner = f"metrics of {component.__module__}.{component.__name__}"
+        if not isinstance(component.metrics, Mapping):
+            raise UserError(f"{owner}: must be metrics by name")
         for name, metric in component.metrics.items():
+            if not isinstance(metric, Metric) or not re.fullmatch("[a-z][a-z0-9_]*", name):
+                raise UserError(f"{owner}: '{name}' must be a name of a-z, 0-9 and _, with a Metric")
             if metrics.setdefault(name, metric) != metric or name in RECORDED:
-                raise ValueError(f"{component.__name__} declares the metric {name} anew")
+                raise UserError(f"{owner}: '{name}' is another metric already")
     return metrics | RECORDED
 
 

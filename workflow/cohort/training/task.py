@@ -1,5 +1,6 @@
 """Tasks, which are cells with their data, shards and model, and the state of a run of one."""
 
+import copy
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -16,6 +17,7 @@ from cohort.models import MODELS
 from cohort.records.history import History
 from cohort.selection.selector import Reports, State, View
 from cohort.settings import Settings
+from cohort.training import contract
 from cohort.training.cell import Cell
 from cohort.training.trainers import serial
 from cohort.training.trainers.trainer import Trainer
@@ -113,6 +115,11 @@ def load_task(cell: Cell, device: torch.device) -> Task:
     model = new_model(settings, tuple(train_samples.values.shape[1:]), classes, "initial weights")
     # convolutions on a CPU are faster in this layout
     layout = {"memory_format": torch.channels_last}
+    model = model.to(device=device, dtype=dtype, **layout)  # type: ignore[call-overload]
+    with torch.no_grad():  # by a copy, as normalization layers may learn from what they see
+        outputs = copy.deepcopy(model).eval()(train_samples.inputs(torch.arange(2, device=device)))
+    wanted = f"float of shape (2, {classes}) for 2 samples of {classes} classes"
+    contract.require(outputs.shape == (2, classes), f"model '{settings.model}'", outputs, wanted)
     dealt = shard_files.read(cell.inputs["shards"])
     validation_samples, validation = train_samples, dealt.validation
     if not settings.validation and store.has_validation(data):
@@ -121,7 +128,7 @@ def load_task(cell: Cell, device: torch.device) -> Task:
         validation = sampling.draw_share(labels, settings.samples, "validation share")
     return Task(
         **{field.name: getattr(cell, field.name) for field in fields(cell)},
-        model=model.to(device=device, dtype=dtype, **layout),  # type: ignore[call-overload]
+        model=model,
         classes=classes,
         train_samples=train_samples,
         test_samples=test_samples,

@@ -27,6 +27,7 @@ import torch
 import cohort
 from cohort.core import UserError, duration_text, lazy, process, shipped, user_files
 from cohort.core.paths import plan_file, state_folder, train_log
+from cohort.partition import parse_partition
 from cohort.records.record import FORMAT, Record, is_valid, write
 from cohort.training import contract, evaluation, ledger, updates
 from cohort.training.cell import Cell, read_cell
@@ -199,6 +200,7 @@ class Run:
         task = replace(task, trainer=kind)
         if reason:
             print(f"trained by plain PyTorch: {reason}", flush=True)
+        parse_partition(task.settings.partition)  # the session names the user's own, once imported
         state.sessions.append(describe_session(device, kind.name, state.round))
         beginning = f"resume at round {state.round}" if state.round else "start at round 0"
         beginning = f"resume inside round {state.round + 1}" if cursor else beginning
