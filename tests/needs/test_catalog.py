@@ -2,11 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
+from cohort.core import UserError
 from cohort.core.metric import Metric
 from cohort.results import names
 from cohort.selection import SELECTORS, Selector
@@ -61,7 +62,7 @@ def test_a_selectors_metric_is_recorded_in_every_round():
     assert len(set(values)) == 5
 
 
-def declared_with(monkeypatch: pytest.MonkeyPatch, *metrics: dict[str, Metric]) -> dict:
+def declared_with(monkeypatch: pytest.MonkeyPatch, *metrics: Any) -> dict:
     """The declared metrics with further selectors, which declare these."""
     for number, own in enumerate(metrics):
         selector = type(f"Selector{number}", (Random,), {"metrics": own})
@@ -76,8 +77,11 @@ def test_metrics_of_components_are_collected_and_each_is_declared_once(
     assert declared_with(monkeypatch, POOL_LOSS)["pool_loss"] is POOL_LOSS["pool_loss"]
     assert {"nova_factor", "clipped_fraction", "test_accuracy", "local_loss"} <= set(names.METRICS)
     other = {"pool_loss": Metric("Something else")}
-    with pytest.raises(ValueError, match=r"Selector1 .*pool_loss"):
+    with pytest.raises(UserError, match=r"Selector1: 'pool_loss' is another metric already"):
         declared_with(monkeypatch, POOL_LOSS, other)
     for name in ("train_loss", "bytes_up", "test_accuracy"):  # of every run, or another component
-        with pytest.raises(ValueError, match=name):
+        with pytest.raises(UserError, match=f"'{name}' is another metric already"):
             declared_with(monkeypatch, {name: Metric("Mine")})
+    for wrong in ({"Doubt!": Metric("Doubt")}, {"doubt": "Doubt"}, ["doubt"]):
+        with pytest.raises(UserError, match=r"^metrics of .*\.Selector0: .*must be"):
+            declared_with(monkeypatch, wrong)

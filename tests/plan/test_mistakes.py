@@ -77,6 +77,7 @@ BLOCKS = [
         "settings: {availability: markov-4-4, holdout: 0.1, evaluate_next: 1}",
         "evaluate_next draws from all clients: leave out availability",
     ),
+    ("exclude: [{J: [J4, J8]}]", ".exclude leaves no cell"),
     ("axes: {partition: [role-2]}", "partition 'role-2' is not known; did you mean 'roles-K'?"),
     (
         "{axes: {strategy: [peco]}, settings: {clients: 40000, reserve: 5000, dataset: mnist, "
@@ -157,6 +158,16 @@ FIGURES = [
         " names 'strategies', which is not an axis of its experiment; did you mean",
     ),
     ("{kind: interval, without: {partition: idd}}", " names 'idd', which partition does not have"),
+    ("without: {J: [J4, J8]}", "fig1.without leaves no J"),
+    ("limits: [90, 10]", "fig1.limits are [90, 10]; the lowest comes first"),
+    (
+        "{kind: bars, x: partition, columns: J, metric: local_accuracy}",
+        "fig1 shows local_accuracy, which none of its runs records; set evaluate_local",
+    ),
+    (
+        "metric: nova_factor",
+        "fig1 shows nova_factor, which none of its runs records",
+    ),
     ("kind: curve", ".kind is 'curve', which is not known; did you mean 'curves'?"),
     (
         "{kind: shards, metric: label_count, hue: J}",

@@ -104,6 +104,10 @@ class Expansion:
             matrices = {key: (it.axes, it.cells) for key, it in full.items()}
             facets, notes = self._checked_facets((figures, tables), matrices, papers)
             experiments, scale_notes = self._planned_experiments(full, facets)
+            for key, spec in (figures | tables).items():
+                rows = experiments[spec["experiment"]].rows
+                with errors_at(key):
+                    items.check_recorded(spec, [self.resolver.cells[row.digest] for row in rows])
             contents = [*(source.content for source in self.extended.values()), content]
             titles = items.checked_titles(contents, matrices.values())
             claims = items.resolved_claims(content.get("claims", {}), matrices, name)
@@ -137,6 +141,8 @@ class Expansion:
         axes = matrix.axis_values(block)
         with errors_at(f"experiments.{key}"):
             positions = list(matrix.combinations(block))
+            if not positions:
+                raise UserError(".exclude leaves no cell")
             if added:
                 default = settings.get("strategy", shared.get("strategy"))
                 positions = with_strategies(positions, added, default)

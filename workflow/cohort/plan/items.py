@@ -14,7 +14,11 @@ from cohort.results.claims.claim import Matrix, PointComparison
 from cohort.results.claims.kinds import CLAIMS
 from cohort.results.claims.values import paper_results
 from cohort.results.comparison import Item, Leaderboard, Table
+from cohort.results.names import RECORDED
 from cohort.results.series import check_at, label_text
+from cohort.results.statistics import values_left_out
+from cohort.training.cell import Cell
+from cohort.training.evaluators import EVALUATORS
 
 Axes = Mapping[str, list[Any]]
 AxesAndCells = tuple[Axes, Sequence[Values]]
@@ -46,9 +50,7 @@ def checked_facets(
     """Check a figure or table and return the groups of labels that a thinned scale must cover: the
     panels and the hue of a figure; for a table, which may have gaps, the label along which it
     subtracts."""
-    kinds: Mapping[str | None, type[Item]] = {None: Table, Leaderboard.name: Leaderboard}
-    kind = spec.get("kind")
-    item = (kinds.get(kind) or drawing.KINDS[str(kind)]).from_spec(spec)
+    item = _item_of(spec)
     item.check()
     pooled = getattr(item, "pooled", None) or []
     for label in (*item.labels(), *item.mentioned_values(), *pooled):
@@ -57,6 +59,11 @@ def checked_facets(
             raise UserError(f" names '{label}', which is not an axis of its experiment{near}")
     for label, values in item.mentioned_values().items():
         _check_known(values, axes[label], f" names '{{}}', which {label} does not have here")
+    for label, values in values_left_out(spec.get("without")).items():
+        if {*map(label_text, axes[label])} <= {*values}:
+            raise UserError(f".without leaves no {label}")
+    if (limits := spec.get("limits", [0, 1])) != sorted({*limits}):
+        raise UserError(f".limits are {limits}; the lowest comes first")
     item.check_cells(axes, cells)
     _check_averages(item, axes, cells)
     end = min((cell["rounds"] for cell in cells if "rounds" in cell), default=0)
@@ -68,6 +75,15 @@ def checked_facets(
     if not isinstance(item, drawing.Kind):
         return [item.labels()]
     return [item.panels(), item.facets()[len(item.panels()) :]]
+
+
+def check_recorded(spec: Values, cells: Sequence[Cell]) -> None:
+    """Reject a figure or table of a metric that none of these cells records."""
+    for metric in {measure.metric for measure in _item_of(spec).measures()} - RECORDED.keys():
+        if cells and not any(_records(cell, metric) for cell in cells):
+            settings = [it.setting for it in EVALUATORS.values() if metric in it.metrics]
+            hint = f"; set {' or '.join(settings)}" if settings else ""
+            raise UserError(f" shows {metric}, which none of its runs records{hint}")
 
 
 def checked_titles(
@@ -106,6 +122,18 @@ def resolved_claims(
                 raise UserError(f"paper is '{claim.paper}', but {why}")
         resolved[name] = spec | {"comparisons": list(map(dataclasses.asdict, comparisons))}
     return resolved
+
+
+def _item_of(spec: Values) -> Item:
+    kinds: Mapping[str | None, type[Item]] = {None: Table, Leaderboard.name: Leaderboard}
+    kind = spec.get("kind")
+    return (kinds.get(kind) or drawing.KINDS[str(kind)]).from_spec(spec)
+
+
+def _records(cell: Cell, metric: str) -> bool:
+    parts: list[Any] = [cell.procedure, cell.selector, cell.server, cell.participation]
+    evaluators = (it for it in (kind() for kind in EVALUATORS.values()) if it.plan(cell))
+    return any(metric in part.metrics for part in (*parts, *evaluators))
 
 
 def _check_known(values: Iterable[str], existing: Iterable[Any], sentence: str) -> None:
