@@ -170,7 +170,8 @@ def _numbers(result: Result, scale: str, *, against: bool) -> list[str]:
         if contrast.n > 1:
             low, high = contrast.interval(2 * ALPHA)  # each bound is one-sided
             bounds = f"{low:{signed}} to {high:{signed}}"
-        verdict = f"{contrast.verdict(metric.better)} ({contrast.mean:{signed}}, {bounds})"
+        judged = contrast.verdict(metric.better) if metric.better else "differs by"
+        verdict = f"{judged} ({contrast.mean:{signed}}, {bounds})"
     elif result.paper and not against:
         judged = result.verdict if scale == FULL else f"no verdict at scale {scale}"
         difference = f"{result.difference * metric.scale:{signed}}"

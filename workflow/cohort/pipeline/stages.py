@@ -141,8 +141,8 @@ class Stages:
 
     @exit_on_error
     def unknown(self, wildcards: Wildcards) -> Files:
-        """Raise a UserError for a target whose name no rule fits. A file that exists, or that a rule
-        of the user's makes, is not for this rule, which then lacks its input."""
+        """Raise a UserError for a target whose name no rule fits. A file that exists, or that a
+        rule of the user's makes, is not for this rule, which then lacks its input."""
         makers = [rule for rule in self._workflow.rules if rule.is_producer(wildcards.target)]
         if len(makers) > 1 or os.path.exists(wildcards.target):
             return [f"{wildcards.target}/none"]

@@ -132,8 +132,8 @@ def _item_of(spec: Values) -> Item:
 
 def _records(cell: Cell, metric: str) -> bool:
     parts: list[Any] = [cell.procedure, cell.selector, cell.server, cell.participation]
-    evaluators = (it for it in (kind() for kind in EVALUATORS.values()) if it.plan(cell))
-    return any(metric in part.metrics for part in (*parts, *evaluators))
+    evaluators = [kind() for kind in EVALUATORS.values() if metric in kind.metrics]
+    return any(metric in part.metrics for part in parts) or any(it.plan(cell) for it in evaluators)
 
 
 def _check_known(values: Iterable[str], existing: Iterable[Any], sentence: str) -> None:
