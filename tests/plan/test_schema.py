@@ -17,7 +17,7 @@ LINE = "# yaml-language-server: $schema=../../study.schema.json"
 
 @pytest.fixture(scope="module")
 def schema() -> dict[str, Any]:
-    return unexpanded_plan().study_schema()
+    return unexpanded_plan().validator.self_contained("study")
 
 
 def mistakes(schema: dict[str, Any], study: Any) -> list[str]:

@@ -182,4 +182,4 @@ def check_raw_files(plan: Plan) -> Iterator[tuple[str, str]]:
 
 def schema_command(options: argparse.Namespace) -> None:
     """Print the JSON Schema of studies; a broken one does not prevent that, since none is read."""
-    print(json.dumps(unexpanded_plan().study_schema(), indent=1))
+    print(json.dumps(unexpanded_plan().validator.self_contained("study"), indent=1))

@@ -40,7 +40,7 @@ class Plan:
     def __init__(self, config: dict[str, Any], scales: Mapping[str, Any], validator: Validator):
         self.config, self.scale, self.scales = config, config["scale"], list(scales)
         self.layout, self.previews = Layout(self.scale), Layout(self.scale, partial=True)
-        self.datasets = _read_entries("datasets", validator)
+        self.datasets: dict[str, DatasetInfo] = _read_entries("datasets", validator)
         self.strategies = _read_entries("strategies", validator)
         self.studies: dict[str, Study] = {}
         self.notes: list[str] = []
@@ -48,9 +48,9 @@ class Plan:
         self._default = scales[self.scale]
         self._contents: dict[str, dict[str, Any]] = {}
         names = {"dataset": list(self.datasets), "strategy": list(self.strategies)}
-        self._validator = Validator(names | {"scale": [name for name in scales if name != FULL]})
+        self.validator = Validator(names | {"scale": [name for name in scales if name != FULL]})
         self._resolver = resolution.Resolver(
-            self.datasets, self.strategies, self._validator.check_part
+            self.datasets, self.strategies, self.validator.check_part
         )
         self.cells, self.shards = self._resolver.cells, self._resolver.shards
         self.data = self._resolver.data
@@ -77,16 +77,12 @@ class Plan:
     def check(self, file: Path, content: dict[str, Any]) -> None:
         """Raise a UserError if a study of this content, which `file` may hold later, is invalid."""
         with errors_at(file):
-            self._validator.check(content, "study")
+            self.validator.check(content, "study")
         self._expanded(file, content)
 
     def add(self, name: str, content: dict[str, Any]) -> None:
         """Let a study of this name have this content, which `check` accepts, without a file."""
         self._contents[name] = content
-
-    def study_schema(self) -> dict[str, Any]:
-        """The JSON Schema of study files, complete in itself, with the names that exist here."""
-        return self._validator.self_contained("study")
 
     def _expanded(self, file: Path, content: dict[str, Any]) -> tuple[Study, list[str]]:
         """Expand a study with all of its cells; return it with notes on what the scale left out."""
@@ -98,7 +94,7 @@ class Plan:
     def _content(self, name: str) -> dict[str, Any]:
         """Read a study's file, validated against the schema; once for each study."""
         if name not in self._contents:
-            self._contents[name] = self._validator.read(study_file(name), "study")
+            self._contents[name] = self.validator.read(study_file(name), "study")
         return self._contents[name]
 
     def rows(self, names: Iterable[str]) -> dict[tuple[str, str], list[Row]]:
@@ -129,8 +125,7 @@ class Plan:
 
     def dataset_info(self, cell: Cell) -> DatasetInfo:
         """What config/datasets.yaml says of a cell's data set."""
-        info: DatasetInfo = self.datasets[cell.settings.dataset]
-        return info
+        return self.datasets[cell.settings.dataset]
 
 
 class Availability:
