@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -132,19 +133,17 @@ def result_lines(comparison: Comparison, names: Names, *, against: bool) -> Iter
         values = Counter(label for label, _ in pairs)
         varying = [label for label in results[0].labels if label == "strategy" or values[label] > 1]
         methods = [label for label in varying if label == "strategy" or "." in label]
-        rows = [["  ", "paper", "ours", "against FedAvg" if against else "difference"]]
-        groups: dict[str, list[int]] = {}
-        for index, result in enumerate(results, start=1):
+        head = ["  ", "paper", "ours", "against FedAvg" if against else "difference"]
+        groups: dict[str | None, list[list[str]]] = {None: [head]}
+        for result in results:
             setting = _phrases(result, [label for label in varying if label not in methods], names)
-            groups.setdefault(setting, []).append(index)
             name = f"  {_phrases(result, methods, names)}"
-            rows.append([name, *_numbers(result, comparison.scale, against=against)])
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        head, *lines = (shared.GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)
-        yield head
-        for setting, indices in groups.items():
-            yield from [setting] if setting else []
-            yield from (lines[index - 1] for index in indices)
+            row = [name, *_numbers(result, comparison.scale, against=against)]
+            groups.setdefault(setting, []).append(row)
+        widths = [max(map(len, column)) for column in zip(*chain(*groups.values()), strict=True)]
+        for shown_setting, rows in groups.items():
+            yield from [shown_setting] if shown_setting else []
+            yield from (shared.GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
 def _phrases(result: Result, labels: Sequence[str], names: Names) -> str:
