@@ -380,16 +380,13 @@ def _record(row: Row, parts: Mapping[str, Any]) -> Record:
 
 def _tables_by_run(name: str, table: pa.Table) -> dict[str, pa.Table]:
     """Split a table, which must be sorted by digest, into one table per run."""
-    digests = table["digest"].cast(pa.string()).to_numpy(zero_copy_only=False)
-    is_new = digests[1:] != digests[:-1]
-    if (digests[1:] < digests[:-1]).any() or (name == "runs" and not is_new.all()):
+    encoded = pc.run_end_encode(table["digest"].cast(pa.string()).combine_chunks())
+    digests, ends = encoded.values.to_pylist(), encoded.run_ends.to_pylist()
+    if digests != sorted(set(digests)) or (name == "runs" and len(digests) < len(table)):
         raise ValueError(f"{name}.parquet is not sorted by digest, or has a run twice")
-    begins = np.flatnonzero(np.r_[True, is_new])
-    ends = np.r_[begins[1:], len(digests)]
-    return {
-        digests[begin]: table.slice(begin, end - begin)
-        for begin, end in zip(begins, ends, strict=True)
-    }
+    begins = [0, *ends[:-1]]
+    parts = zip(digests, begins, ends, strict=True)
+    return {digest: table.slice(begin, end - begin) for digest, begin, end in parts}
 
 
 def _filled_columns(part: pa.Table | None) -> dict[str, np.ndarray]:
