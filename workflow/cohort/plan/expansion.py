@@ -234,15 +234,13 @@ def with_strategies(cells: list[Values], added: Iterable[str], default: str | No
     series tells strategies apart, an added one is a series of its own."""
     names = list(dict.fromkeys(cell.get("strategy", default) for cell in cells))
     reference = BASELINE if BASELINE in names else names[0]
-    others = (cell for cell in cells if cell.get("strategy", default) != reference)
-    shared = {cell.get(SERIES) for cell in others}
+    references = [cell for cell in cells if cell.get("strategy", default) == reference]
+    shared = {cell.get(SERIES) for cell in cells if cell.get("strategy", default) != reference}
     extended = list(cells)
     for name in added:
         if name in names:
             raise UserError(f".strategy adds '{name}', which the experiment has already")
-        for cell in cells:
-            if cell.get("strategy", default) != reference:
-                continue
+        for cell in references:
             values = {key: value for key, value in cell.items() if "." not in key}
             values["strategy"] = name
             if SERIES in cell and len(names) > 1 and cell[SERIES] not in shared:
