@@ -340,7 +340,7 @@ def values_left_out(without: Mapping[str, Any] | None) -> dict[str, list[str]]:
 
 def check_settings(
     label: str,
-    left_out: Mapping[str, list[str]],
+    left_out: Mapping[str, Sequence[str]],
     axes: Iterable[str],
     cells: Iterable[Mapping[str, Any]],
 ) -> None:

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 mpl = lazy("matplotlib")
 TEXTS: dict[str, Any] = {"items": {"type": "string"}, "minItems": 1}
 PAIR: dict[str, Any] = {"items": {"type": "number"}, "minItems": 2, "maxItems": 2}
-STATUS_NOTES = {
-    "unfinished": "unfinished runs included",
-    "diverged": f"{theme.CROSS}: a run diverged",
-}
 FALLBACK = "test_accuracy"  # what runs are compared by where a figure shows no metric by round
 
 
@@ -172,7 +168,10 @@ class Kind(Item):
 class Averaging(Kind):
     """Base of the kinds that average over seeds, and over further labels if the study says so."""
 
-    status_notes: ClassVar[Mapping[str, str]] = STATUS_NOTES
+    status_notes: ClassVar[Mapping[str, str]] = {
+        "unfinished": "unfinished runs included",
+        "diverged": f"{theme.CROSS}: a run diverged",
+    }
 
     pooled: list[str] | None = parameter(
         None, help="labels to average over, as a paper did", **TEXTS

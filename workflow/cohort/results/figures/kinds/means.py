@@ -437,7 +437,7 @@ class Bars(ValuePerRun):
 
     @property
     def deviation(self) -> str:
-        return "band: ± 1 SD" if self.is_profile else "whisker: ± 1 SD"
+        return super().deviation if self.is_profile else "whisker: ± 1 SD"
 
     @property
     def mark_noun(self) -> str:

@@ -68,8 +68,7 @@ class Interval(kind.Kind):
             raise UserError(f"a figure of kind {self.name} sets its own limits; leave out limits")
 
     def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
-        left_out = statistics.values_left_out(self.without)
-        statistics.check_settings(self.hue, left_out, axes, cells)
+        statistics.check_settings(self.hue, self.mentioned_values(), axes, cells)
 
     def ignores(self, label: str) -> bool:
         return True
