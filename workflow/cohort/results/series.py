@@ -73,14 +73,14 @@ def write_metrics(
 
 def read_experiment(file: str | Path) -> dict[str, Any]:
     """Read the JSON file beside a metrics file. Raise UserError if it is missing or damaged."""
-    return read_sealed(file, KIND)
+    return read_sealed(Path(file).with_suffix(".json"), KIND)
 
 
 def read_sources_hash(file: str | Path) -> str:
     """Read the hash of the files behind metrics; empty if the metrics are missing or damaged."""
     try:
         _verified_bytes(Path(file))
-        return str(read_experiment(Path(file).with_suffix(".json")).get(SOURCES, ""))
+        return str(read_experiment(file).get(SOURCES, ""))
     except FileAccessError:
         raise
     except UserError:
@@ -89,7 +89,7 @@ def read_sources_hash(file: str | Path) -> str:
 
 def _verified_bytes(file: Path) -> io.BytesIO:
     """Read a Parquet file, which must have the checksum in the JSON file beside it."""
-    expected = read_experiment(file.with_suffix(".json"))[PARQUET_SHA256]
+    expected = read_experiment(file)[PARQUET_SHA256]
     try:
         with explain_errors(file):
             content = file.read_bytes()
@@ -103,8 +103,7 @@ def _verified_bytes(file: Path) -> io.BytesIO:
 def restored_notes(files: Iterable[str | Path], *, by_others: bool = False) -> list[str]:
     """A sentence for each release that runs behind these metrics files were restored from, or only
     for those of others."""
-    experiments = (read_experiment(Path(file).with_suffix(".json")) for file in files)
-    cells = (cell for content in experiments for cell in content.get("cells", ()))
+    cells = (cell for file in files for cell in read_experiment(file).get("cells", ()))
     return restored_sentences(cells, by_others=by_others)
 
 
