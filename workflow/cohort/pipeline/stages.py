@@ -84,9 +84,7 @@ class Stages:
         return planned[digest]
 
     def _info(self, cell: Cell) -> DatasetInfo:
-        """What is declared of a cell's data set; a job reads it from the plan file of the data."""
-        if self._plan is not None:
-            return self._plan.dataset_info(cell)
+        """What is declared of a cell's data set, as in the plan of its data."""
         return self.planned(paths.digest_in(cell.inputs["data"])).settings
 
     def raw(self, wildcards: Wildcards) -> dict[str, Any]:
