@@ -181,9 +181,8 @@ def freeze_plan(plan: Plan) -> None:
         write_plan(planned)
     for study in plan.studies.values():
         for experiment in study.experiments:
-            sealed_json.write_sealed(
-                *stages.experiment_plan(plan, study.name, experiment), sync=False
-            )
+            file, content = stages.experiment_plan(plan, study.name, experiment)
+            sealed_json.write_sealed(file, content, sync=False)
     sealed_json.write_sealed(paths.RUN_OPTIONS, options_of(plan.config), sync=False)
 
 
