@@ -43,10 +43,9 @@ class HeldJob(NamedTuple):
 
 def held_jobs() -> list[HeldJob]:
     """List the held jobs that were submitted from this folder; none where SLURM does not answer."""
-    queue, here, jobs = "", Path.cwd(), []
-    if shutil.which("squeue"):
-        form = "--format=%i|%r|%k|%Z"  # number, reason, comment and folder
-        queue = _output("squeue", "--me", "--states=PENDING", "--noheader", form)
+    here, jobs = Path.cwd(), []
+    form = "--format=%i|%r|%k|%Z"  # number, reason, comment and folder
+    queue = _output("squeue", "--me", "--states=PENDING", "--noheader", form)
     for line in queue.splitlines():
         number, reason, comment, folder = line.split("|", maxsplit=3)
         if "held" in reason.lower() and Path(folder).resolve() == here:
