@@ -7,7 +7,7 @@ import contextlib
 import functools
 import json
 import tempfile
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,13 +100,12 @@ def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
             file.unlink()
 
 
-def release_folders(studies: Container[str]) -> dict[str, Path]:
+def release_folders(studies: Iterable[str]) -> dict[str, Path]:
     """The folder of each study's release: the user's own, or else, of these studies, the one
     shipped with Cohort."""
-    names = set()
-    for root in (Path(RELEASED), ROOT / RELEASED):
-        released = {file.parent.name for file in root.glob(f"[!.]*/{MANIFEST}")}
-        names |= {name for name in released if root == Path(RELEASED) or name in studies}
+    pattern = f"[!.]*/{MANIFEST}"
+    names = {file.parent.name for file in (ROOT / RELEASED).glob(pattern)}.intersection(studies)
+    names |= {file.parent.name for file in Path(RELEASED).glob(pattern)}
     return {name: shipped(Path(RELEASED, name, MANIFEST)).parent for name in sorted(names)}
 
 
