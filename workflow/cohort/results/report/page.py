@@ -174,8 +174,7 @@ class StudyRuns:
 def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
     """Write the page of a study to the first output, and its card as JSON to the second."""
     page, card_file = map(Path, outputs)
-    names = Names(orders={}, titles={key: dict(value) for key, value in spec["titles"].items()})
-    runs = StudyRuns(spec["experiments"], names)
+    runs = StudyRuns(spec["experiments"], Names(titles=spec["titles"]))
     claims = page_claims(spec) if spec["claims"] else None
     items = page_items(spec, runs, page.parent)
     card, cells = _card(spec, runs, claims), runs.finished()
