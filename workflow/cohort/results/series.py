@@ -237,9 +237,7 @@ def _worst_value(cells: DataFrame, metrics: DataFrame, metric: str) -> Series:
 
 def shares_of(metrics: DataFrame) -> Series:
     """The share of its run's full rounds that the scale trains, for each row; 1 if not said."""
-    if "share" not in metrics:
-        return pd.Series(1.0, index=metrics.index)
-    return metrics["share"].fillna(1.0)
+    return metrics.get("share", pd.Series(1.0, metrics.index)).fillna(1.0)
 
 
 def values_by_client(metrics: DataFrame, metric: str) -> DataFrame:
