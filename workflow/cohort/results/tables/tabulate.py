@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import compress
-from operator import methodcaller
+from operator import attrgetter, methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -105,10 +105,6 @@ def _joined(texts: Sequence[str]) -> str:
     return SLASH.join(text or NO_VALUE for text in texts) if any(texts) else ""
 
 
-def _are_empty(entries: Iterable[Entry]) -> bool:
-    return all(entry.is_empty for entry in entries)
-
-
 @dataclass(frozen=True)
 class Layout:
     """A table whose rows have a text for each of `heads` and an entry for each of `columns`.
@@ -128,9 +124,10 @@ class Layout:
 
     def condensed(self) -> Layout:
         """Without rows and columns that have no number; what all rows share becomes constants."""
-        rows = [row for row in self.rows if not _are_empty(row[1])]
+        is_empty = attrgetter("is_empty")
+        rows = [row for row in self.rows if not all(map(is_empty, row[1]))]
         words, entries = zip(*rows, strict=True) if rows else ((), ())
-        has_number = [not _are_empty(column) for column in zip(*entries, strict=True)]
+        has_number = [not all(map(is_empty, column)) for column in zip(*entries, strict=True)]
         varies = [len(set(column)) > 1 for column in zip(*words, strict=True)]
         varies = varies if any(varies) else [index == 0 for index in range(len(varies))]
         counts = {entry.count for row in entries for entry in row if not entry.is_empty}
