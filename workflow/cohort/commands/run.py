@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cohort.commands.shared import add_config, load_plan, positive
 from cohort.core import UserError, lazy
 from cohort.core.files import relative_path
-from cohort.core.paths import plan_file, state_folder
+from cohort.core.paths import digest_in, plan_file, state_folder
 from cohort.core.process import freeze_objects
 from cohort.settings import options_of, write_plan
 from cohort.training.cell import Cell, read_cell
@@ -122,7 +122,7 @@ def make_data(plan: "planning.Plan", path: str) -> None:
     """Download and prepare the data set of the prepared file `path`, unless it exists."""
     if Path(path).exists():
         return
-    data = next(item for item in plan.data.values() if item.path == path)
+    data = plan.data[digest_in(path)]
     files = plan.datasets[data.settings["dataset"]]["files"]
     for name, file in data.inputs.items():
         if not downloading.is_downloaded(files[name], file):
@@ -134,7 +134,7 @@ def make_data(plan: "planning.Plan", path: str) -> None:
 def make_inputs(plan: "planning.Plan", cell: Cell) -> None:
     """Make the data and shards of a cell, unless they exist."""
     make_data(plan, cell.inputs["data"])
-    shards = next(item for item in plan.shards.values() if item.path == cell.inputs["shards"])
+    shards = plan.shards[digest_in(cell.inputs["shards"])]
     if not Path(shards.path).exists():
         write_plan(shards)
         dealing.deal(plan_file(shards.digest), shards.path)
