@@ -179,17 +179,17 @@ def paired_differences(ours: Mapping[str, float], theirs: Mapping[str, float]) -
     return Sample.of([ours[seed] - theirs[seed] for seed in ours if seed in theirs])
 
 
-def holm_levels(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
+def holm_levels(p_values: Sequence[float]) -> list[float]:
     """The level at which Holm's procedure tests each hypothesis, so that all decisions together
-    are wrong with a probability of at most `alpha`.
+    are wrong with a probability of at most ALPHA.
 
     A hypothesis is rejected if its p-value is at most its level: an interval of confidence
     1 - level around its mean then lies on one side of 0.
     """
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    levels, last = [alpha] * len(p_values), 0.0  # the level of the first that is not rejected
+    levels, last = [ALPHA] * len(p_values), 0.0  # the level of the first that is not rejected
     for rank, index in enumerate(order):
-        levels[index] = last or alpha / (len(p_values) - rank)
+        levels[index] = last or ALPHA / (len(p_values) - rank)
         if not last and p_values[index] > levels[index]:
             last = levels[index]
     return levels
