@@ -98,7 +98,7 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
     def emit_input_gradient(self) -> None:
         maps, width = self.arrays.inputs, self.layer.inputs[2]
         with self.emit.loops(maps.channels, "%blocks", maps.height) as (channel, block, row):
-            for x, value in self._inverse_row(maps, channel, row, block, width).items():
+            for x, value in enumerate(self._inverse_row(maps, channel, row, block, width)):
                 self.store_gradient(value, block, channel, row, x)
 
     def _emit_product(
@@ -162,7 +162,7 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
 
     def _inverse_row(
         self, maps: MapSpectra, channel: Index, y: Index, block: Index, width: int
-    ) -> dict[int, str]:
+    ) -> list[str]:
         """Emit the inverse transform of a row; return the values of its pixels."""
         spectrum = self._load_spectrum(lambda n: self._row_at(maps, n, channel, y, block))
         return self.along_rows.inverse_real_dft(spectrum, range(width), self.scale)
@@ -222,9 +222,8 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
         if columns.is_real:
             spectrum = self.along_columns.real_dft({y: value[0] for y, value in values.items()})
         else:
-            period = range(self.slots.height)
-            by_frequency = self.along_columns.complex_dft(values, period, sign=-1)
-            spectrum = [by_frequency[frequency] for frequency in period]
+            frequencies = range(self.slots.height)
+            spectrum = [*self.along_columns.complex_dft(values, frequencies, sign=-1)]
         pieces = (value if len(value) == 1 else to_slots(self.emit, *value) for value in spectrum)
         return [slot for piece in pieces for slot in piece]
 
@@ -235,7 +234,7 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
         emit, first, height = self.emit, self._first(columns, column), range(maps.height)
         with emit.loops(maps.channels, "%blocks") as (channel, block):
             slots = [emit.load(self._at(maps, n, block, channel)) for n in range(columns.slots)]
-            for y, value in self._column_values(columns, slots, from_slots, height).items():
+            for y, value in enumerate(self._column_values(columns, slots, from_slots, height)):
                 for part, number in enumerate(value):
                     emit.store(number, self._row_at(maps, emit.add(first, part), channel, y, block))
 
@@ -244,16 +243,15 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
         with emit.loop(self.arrays.pairs // lanes) as group:
             numbers = range(columns.slots)
             slots = [emit.load(self._weight_at(slot), (group, lanes)) for slot in numbers]
-            wanted = self.kernel_rows
-            values = self._column_values(columns, slots, spectra.weight_gradient_frequency, wanted)
-            for y, index in enumerate(wanted):
-                for part, value in enumerate(values[index]):
-                    emit.store(value, self._kernel_at(emit.add(first, part), y, group))
+            args = spectra.weight_gradient_frequency, self.kernel_rows
+            for y, value in enumerate(self._column_values(columns, slots, *args)):
+                for part, number in enumerate(value):
+                    emit.store(number, self._kernel_at(emit.add(first, part), y, group))
 
     def _column_values(
         self, columns: Columns, slots: list[str], from_slots: FromSlots, wanted: Sequence[int]
-    ) -> dict[int, tuple[str, ...]]:
-        """Emit the values of a column by row, at the wanted rows, from its slots."""
+    ) -> list[tuple[str, ...]]:
+        """Emit the values of a column at the wanted rows, from its slots."""
         spectrum: list[tuple[str, ...]] = []
         frequencies = self.along_columns.half + 1 if columns.is_real else self.slots.height
         for frequency in range(frequencies):
@@ -261,9 +259,8 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
             parts, slots = slots[:count], slots[count:]
             spectrum.append(tuple(parts) if count == 1 else from_slots(self.emit, parts))
         if columns.is_real:
-            values = self.along_columns.inverse_real_dft(spectrum, wanted, 1)
-            return {y: (value,) for y, value in values.items()}
-        return dict(self.along_columns.complex_dft(dict(enumerate(spectrum)), wanted, sign=1))
+            return [(v,) for v in self.along_columns.inverse_real_dft(spectrum, wanted, 1)]
+        return [*self.along_columns.complex_dft(dict(enumerate(spectrum)), wanted, sign=1)]
 
     # beginnings and ends
 
@@ -275,7 +272,7 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
             for below in range(step):
                 y = emit.add(emit.mul(row, step), below)
                 pixels = self._inverse_row(self.arrays.outputs, channel, y, block, width)
-                lines.append([emit.op("fadd", pixels[x], bias) for x in range(width)])
+                lines.append([emit.op("fadd", pixel, bias) for pixel in pixels])
             for x in range(layer.outputs[2]):
                 values = [line[x * step + right] for line in lines for right in range(step)]
                 self._emit_stores(values, block, channel, row, x)
@@ -301,8 +298,7 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
                 for y in range(self.layer.kernel):
                     spectrum = self._load_spectrum(partial(self._kernel_at, y=y, group=group))
                     wanted = self.kernel_columns
-                    line = self.along_rows.inverse_real_dft(spectrum, wanted, self.scale)
-                    pixels += [line[index] for index in wanted]
+                    pixels += self.along_rows.inverse_real_dft(spectrum, wanted, self.scale)
                 goal = emit.pointer("%gradients", (group, lanes * taps), self.layer.weight)
                 for first in range(0, taps, lanes):
                     rows = pixels[first : first + lanes]
