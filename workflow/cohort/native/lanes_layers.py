@@ -55,15 +55,14 @@ class LanesLayout:
     one after another: `transposed` (sample, input) for sums over samples, `sums` (output, weight,
     lane) for gradients, `packed` (input, lane) for weights that lie far apart."""
 
-    def __init__(self, layers: Sequence[Layer], shape: Shape, batch: int, target: Target):
+    def __init__(self, layers: Sequence[Layer], batch: int, target: Target):
         self.layers, self.target, self.lanes = list(layers), target, target.lanes
         self.weight_count = layers[-1].end
         blocks = -(-batch // target.lanes)
         self.blocks = blocks if blocks <= ABREAST else -(-blocks // ABREAST) * ABREAST
         self.abreast, self.width = min(self.blocks, ABREAST), self.blocks * self.lanes
         self.arena = Arena(target)
-        shapes = [shape if layers[0].is_convolution else layers[0].inputs]
-        shapes += [layer.outputs for layer in layers]
+        shapes = [layers[0].inputs, *(layer.outputs for layer in layers)]
         readers = list(zip(shapes, [*layers, None], strict=True))
         self.activations = [self._allocate_array(*both, True) for both in readers]
         self.gradients = [self._allocate_array(*both, False) for both in readers]

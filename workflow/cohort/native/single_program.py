@@ -13,7 +13,7 @@ from cohort.native.augment import BYTES, AugmentCode
 from cohort.native.emitter import ZERO, Arena, Emitter, Index, Offset, Ranges, Target, Variables
 from cohort.native.lanes_convolution import FOUR, Pixels
 from cohort.native.lanes_layers import ABREAST
-from cohort.native.layers import Layer, Shape
+from cohort.native.layers import Layer
 from cohort.native.program import TRAIN, CodeRequest, StepOptions, emit_entry, pointers
 
 NEVER = -1e30  # the bias of an output that is not there, whose exponential is 0
@@ -28,10 +28,9 @@ class SingleSampleLayout:
     channel), those of a linear layer by (pixel, input channel, output channel). `order` says where
     each weight of the network is, and `padding` what is where no weight is."""
 
-    def __init__(self, layers: Sequence[Layer], shape: Shape, target: Target):
+    def __init__(self, layers: Sequence[Layer], target: Target):
         self.layers, self.target, self.lanes = list(layers), target, target.lanes
-        shapes = [shape if layers[0].is_convolution else layers[0].inputs]
-        shapes += [layer.outputs for layer in layers]
+        shapes = [layers[0].inputs, *(layer.outputs for layer in layers)]
         channels = layers[0].inner, *(layer.outer for layer in layers)
         self.sides = [sides for _, *sides in shapes]
         self.borders = [*[layer.padding for layer in layers], 0]
@@ -445,7 +444,7 @@ class SingleSampleProgram:
         assert request.options is not None
         target, shape = request.target, request.shape
         self.options, self.kind, self.shape = request.options, request.kind, shape
-        self.emit, self.layout = Emitter(target), SingleSampleLayout(request.layers, shape, target)
+        self.emit, self.layout = Emitter(target), SingleSampleLayout(request.layers, target)
         self.weight_count, self.augment = self.layout.weight_count, None
         if request.augment is not None:
             arena = self.layout.arena
