@@ -164,7 +164,7 @@ class LayerCode:
         (sample, row). Vectors then run along rows, so that sums over samples need no shuffles."""
         emit, lanes, row = self.emit, self.lanes, self._row_length(count)
         for part in emitter.chunks(count, lanes):
-            with emit.parts(part) as first, emit.loop(blocks) as block:
+            with emit.loops(part, blocks) as (first, block):
                 pointers = (source(block, emit.add(first, index)) for index in range(part.size))
                 rows = [*map(emit.load, pointers), *[ZERO] * (lanes - part.size)]
                 goal = emit.pointer("%memory", first, (block, lanes * row), self.layout.transposed)
@@ -183,7 +183,7 @@ class LayerCode:
         for columns, used in inner:
             for outer in emitter.split(results, self.layout.target.tile // ABREAST):
                 wide, pairs = columns.size, outer.size * columns.size
-                with emit.parts(columns) as vector, emit.parts(outer) as first:
+                with emit.loops(columns, outer) as (vector, first):
                     column = emit.mul(vector, lanes)
                     sums = emit.variables([ZERO] * pairs)
                     pointers = [gradients(0, emit.add(first, n)) for n in range(outer.size)]

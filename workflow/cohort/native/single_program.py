@@ -169,8 +169,8 @@ class SingleSampleLinearCode(SingleSampleCode):
         emit, layer, lanes = self.emit, self.layer, self.lanes
         count = self._emit_input_list()
         for vectors in emitter.split(self.outer // lanes, self.layout.target.tile):
-            with emit.loop(vectors.count) as part:
-                channel = emit.add(emit.mul(part, vectors.size * lanes), vectors.start * lanes)
+            with emit.parts(vectors) as vector:
+                channel = emit.mul(vector, lanes)
                 bias = emit.pointer("%weights", channel, self.bias)
                 sums = emit.variables([emit.load(bias, n * lanes) for n in range(vectors.size)])
                 with self.emit_loop_over_nonzero(count) as (_, index), sums.update() as values:
@@ -237,9 +237,8 @@ class SingleSampleConvolutionCode(SingleSampleCode):
         emit, layer, lanes, size = self.emit, self.layer, self.lanes, vectors.size
         step = 1 + layer.pools
         pixels = FOUR if layer.pools else [(0, x) for x in range(columns.size)]
-        with emit.loops(vectors.count, self.sides[0], columns.count) as (part, row, tile):
-            channel = emit.add(emit.mul(part, size * lanes), vectors.start * lanes)
-            column = emit.add(emit.mul(tile, columns.size), columns.start)
+        with emit.loops(vectors, self.sides[0], columns) as (first, row, column):
+            channel = emit.mul(first, lanes)
             source = self.input_pointer((row, step * self.row), (column, step * self.column))
             bias = emit.pointer("%weights", channel, self.bias)
             biases = [emit.load(bias, vector * lanes) for vector in range(size)]
