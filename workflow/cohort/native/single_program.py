@@ -4,6 +4,7 @@ the layout of its arrays, the base of all layers, linear layers, convolutions, a
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial, reduce
 from itertools import pairwise
 
 import numpy as np
@@ -486,18 +487,13 @@ class SingleSampleProgram:
             logits = emit.pointer("%memory", self.layout.activations[-1])
             goal = emit.pointer("%memory", self.layout.gradients[-1])
             vectors = [emit.load(logits, n) for n in range(0, self.layout.widths[-1], lanes)]
-            greatest = vectors[0]
-            for vector in vectors[1:]:
-                greatest = emit.maximum(vector, greatest)
-            reduce = f"vector.reduce.fmax.{emit.suffix}"
-            maximum = emit.intrinsic(reduce, scalar, (emit.vector, greatest))
+            greatest = reduce(lambda most, vector: emit.maximum(vector, most), vectors)
+            name = f"vector.reduce.fmax.{emit.suffix}"
+            maximum = emit.intrinsic(name, scalar, (emit.vector, greatest))
             below = emit.broadcast(maximum)
             gaps = (emit.op("fsub", vector, below) for vector in vectors)
             powers = [emitter.exponential(emit, gap) for gap in gaps]
-            total = powers[0]
-            for power in powers[1:]:
-                total = emit.op("fadd", total, power)
-            total = emit.lane_sum(total)
+            total = emit.lane_sum(reduce(partial(emit.op, "fadd"), powers))
             for number, power in enumerate(powers):
                 softmax = emit.op("fdiv", power, emit.broadcast(total))
                 emit.store(softmax, goal, number * lanes)
