@@ -125,20 +125,14 @@ class SingleSampleCode:
         pixel = (row, self.sides[1] * self.outer), (column, self.outer)
         return self.emit.pointer(base, *pixel, *offsets, kind="i32")
 
-    @contextmanager
-    def emit_append(self, count: Variables, offset: Index) -> Iterator[list[str]]:
-        """Emit code that appends an offset to the layer's list if all conditions hold that the
-        `with` block adds to the yielded list. A branch would often be predicted wrongly."""
-        emit, conditions = self.emit, ["true"]
-        (number,) = count.load()
+    def emit_append(self, count: Variables, offset: Index, condition: str) -> None:
+        """Emit code that appends an offset to the layer's list if a condition holds: it is stored
+        in any case, but counted then only. A branch would often be predicted wrongly."""
+        emit, (number,) = self.emit, count.load()
         base = emit.pointer("%memory", self.layout.lists[self.number])
         goal = emit.pointer(base, number, kind="i32")
         emit.emit(f"store i32 {emit.value(f'trunc i64 {offset} to i32')}, ptr {goal}")
-        yield conditions
-        holds = conditions[0]
-        for condition in conditions[1:]:
-            holds = emit.value(f"and i1 {holds}, {condition}")
-        more = emit.value(f"zext i1 {holds} to i64")
+        more = emit.value(f"zext i1 {condition} to i64")
         count.store([emit.value(f"add i64 {number}, {more}")])
 
     @contextmanager
@@ -187,9 +181,10 @@ class SingleSampleLinearCode(SingleSampleCode):
         """Emit code that lists the inputs that are not 0; return how many there are."""
         emit, count = self.emit, self.emit.variables(["0"], "i64")
         size = self.layout.sizes[self.number]
-        with emit.loop(size) as index, self.emit_append(count, index) as conditions:
+        with emit.loop(size) as index:
             number = emit.load_number(self.input_pointer(index))
-            conditions.append(emit.value(f"fcmp une {emit.scalar} {number}, 0.0"))
+            is_nonzero = emit.value(f"fcmp une {emit.scalar} {number}, 0.0")
+            self.emit_append(count, index, is_nonzero)
         (length,) = count.load()
         stored = emit.pointer("%memory", self.layout.counts[self.number])
         emit.emit(f"store i64 {length}, ptr {stored}")
@@ -309,13 +304,14 @@ class SingleSampleConvolutionCode(SingleSampleCode):
                 position = emit.load_int(self.position_pointer(row, column, channel))
                 offset = emit.add(offset, position)
             emit.store_number(gradient, "%memory", count.load()[0], self.layout.listed[self.number])
-            with self.emit_append(count, offset) as conditions, total.update() as sums:
-                conditions.append(emit.value(f"fcmp une {scalar} {gradient}, 0.0"))
-                if layer.rectifies:
-                    value = emit.load_number(self.output_pointer(row, column, channel))
-                    is_on = emit.value(f"fcmp ogt {scalar} {value}, 0.0")
-                    conditions.append(is_on)
-                    gradient = emit.value(f"select i1 {is_on}, {scalar} {gradient}, {scalar} 0.0")
+            counts = emit.value(f"fcmp une {scalar} {gradient}, 0.0")
+            if layer.rectifies:
+                value = emit.load_number(self.output_pointer(row, column, channel))
+                is_on = emit.value(f"fcmp ogt {scalar} {value}, 0.0")
+                counts = emit.value(f"and i1 {counts}, {is_on}")
+                gradient = emit.value(f"select i1 {is_on}, {scalar} {gradient}, {scalar} 0.0")
+            self.emit_append(count, offset, counts)
+            with total.update() as sums:
                 sums[0] = emit.value(f"fadd {scalar} {sums[0]}, {gradient}")
         return count.load()[0], total.load()[0]
 
