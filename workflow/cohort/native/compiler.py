@@ -68,18 +68,13 @@ class Batches:
         return rows
 
 
-def program_for(request: CodeRequest) -> LanesProgram | SingleSampleProgram:
-    """The program that emits the requested code."""
-    return SingleSampleProgram(request) if is_single_sample(request) else LanesProgram(request)
-
-
 @functools.lru_cache(maxsize=32)
 def _compiled(request: CodeRequest) -> tuple[LanesProgram | SingleSampleProgram, Function]:
     """The program for a request and the function compiled from it, made once in a process. The
     cache's key is the request and the generator's own code."""
     generator = files.code_hash("native/**/*", "data/augmentations.py")
-    program, name = program_for(request), PREDICT if request.options is None else TRAIN
-    key = f"{request}\0{generator}"
+    program = (SingleSampleProgram if is_single_sample(request) else LanesProgram)(request)
+    key, name = f"{request}\0{generator}", PREDICT if request.options is None else TRAIN
     return program, compile_function(key, program.llvm_ir, name, request.target)
 
 
