@@ -44,13 +44,11 @@ class SingleSampleLayout:
         self.arena = arena = Arena(target)
         self.activations = [arena.allocate(size) for size in self.sizes]
         self.gradients = [arena.allocate(size) for size in self.sizes]
-        outputs = list(zip(self.pixels[1:], self.widths[1:], strict=True))
+        outputs = zip(self.pixels[1:], self.widths[1:], strict=True)
         self.positions = [arena.allocate(pixels * width) for pixels, width in outputs]
-        self.lists = [
-            arena.allocate(max(size, pixels))
-            for size, (pixels, _) in zip(self.sizes, outputs, strict=False)
-        ]
-        self.listed = [arena.allocate(pixels) for pixels, _ in outputs]
+        lengths = map(max, self.sizes[:-1], self.pixels[1:])
+        self.lists = list(map(arena.allocate, lengths))
+        self.listed = list(map(arena.allocate, self.pixels[1:]))
         self.counts = [arena.allocate(1) for _ in layers]
         pairs = [before * after for before, after in pairwise(self.widths)]
         sizes = (layer.taps * count for layer, count in zip(layers, pairs, strict=True))
