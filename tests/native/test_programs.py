@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from cohort.native.compiler import program_for
 from cohort.native.emitter import SIZES, Target, host
+from cohort.native.lanes_program import LanesProgram
 from cohort.native.layers import layers_of
 from cohort.native.program import CodeRequest, StepOptions
 from cohort.native.single_program import is_single_sample
@@ -144,5 +144,5 @@ def test_float32(batch: int):
 def test_code_has_no_longer_vectors_than_its_target(kind: str, lanes: int):
     shape, target = (3, 32, 32), TARGETS[kind]("float")
     layers = layers_of(lenet((8, 24), 2), shape)
-    text = program_for(CodeRequest(layers, shape, 64, target, "i8", EVERYTHING)).llvm_ir()
+    text = LanesProgram(CodeRequest(layers, shape, 64, target, "i8", EVERYTHING)).llvm_ir()
     assert f"<{lanes} x float>" in text and f"<{2 * lanes} x float>" not in text

@@ -19,7 +19,7 @@ from cohort.training.objectives import CrossEntropy, Objective
 from cohort.training.servers import Average, ServerRule
 from cohort.training.task import RunState, Task
 from cohort.training.trainers.trainer import Trainer
-from cohort.training.updates import Updates, Weights
+from cohort.training.updates import LocalWork, Updates, Weights
 
 CLASSES = 3
 SIZES = (4, 9, 2, 6)
@@ -118,6 +118,13 @@ def train(
     client's `LocalWork`."""
     works = [replace(work, **changes) for work in trainer.full_work(weights, list(clients), round)]
     return trainer.train(works, weights)
+
+
+def local_batches(task: Task, client: int, round: int) -> list[np.ndarray]:
+    """The batches of a client's work in a round, as places in its shard."""
+    samples = task.shards.indices[client]
+    work = LocalWork(client=client, round=round, weights={}, samples=samples, lr=0.1)
+    return [batch for _, batch in work.steps(task.settings)]
 
 
 def run(task: Task) -> RunState:

@@ -120,13 +120,11 @@ class SmallCNN(Model):
         return nn.Sequential(*layers, nn.Flatten(), nn.Linear(features, classes))
 
 
-KERNEL = 5
-
-
 class LeNet(Model):
     """Base of the LeNets, which differ in their widths and padding. They take any number of
     channels and any image that pooling does not use up."""
 
+    kernel: ClassVar[int] = 5
     channels: ClassVar[tuple[int, int]]
     hidden: ClassVar[tuple[int, int]]
     padding: ClassVar[int]
@@ -134,9 +132,9 @@ class LeNet(Model):
     def build(self, shape: Shape, classes: int) -> nn.Module:
         layers: list[nn.Module] = []
         for before, after in pairwise((shape[0], *self.channels)):
-            layers.append(nn.Conv2d(before, after, KERNEL, padding=self.padding))
+            layers.append(nn.Conv2d(before, after, self.kernel, padding=self.padding))
             layers += [nn.MaxPool2d(2), nn.ReLU()]
-        (height, width), growth = shape[1:], 2 * self.padding - KERNEL + 1
+        (height, width), growth = shape[1:], 2 * self.padding - self.kernel + 1
         for _ in self.channels:
             height, width = (height + growth) // 2, (width + growth) // 2
         features = self.channels[-1] * height * width
@@ -231,9 +229,6 @@ def _convolution(before: int, after: int) -> nn.Module:
     return convolution
 
 
-CHANNELS = 64  # of the first layer
-
-
 class ResNet18(Model):
     """ResNet-18 with the usual first layer for CIFAR: a 3x3 convolution of stride 1 instead of a
     7x7 one of stride 2, and no max pooling. 11,173,962 parameters for CIFAR-10."""
@@ -244,7 +239,7 @@ class ResNet18(Model):
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         network = torchvision_model(self.name, classes)
-        first = nn.Conv2d(shape[0], CHANNELS, 3, padding=1, bias=False)
+        first = nn.Conv2d(shape[0], 64, 3, padding=1, bias=False)
         nn.init.kaiming_normal_(first.weight, mode="fan_out", nonlinearity="relu")
         network.conv1, network.maxpool = first, nn.Identity()
         return network
@@ -361,9 +356,6 @@ class EfficientNetB3(EfficientNetB0):
     name: ClassVar[str] = "efficientnet-b3"
 
 
-PADDING = 0  # the number that stands for no character
-
-
 class CharLstm(Model):
     """The character LSTM that AML trains federatedly: one layer of 128 units on embeddings of size
     32, 95,824 parameters for 80 characters."""
@@ -374,7 +366,7 @@ class CharLstm(Model):
     hidden: ClassVar[int] = 128
     layers: ClassVar[int] = 1
     dropout: ClassVar[float] = 0.0
-    padding: ClassVar[int | None] = PADDING
+    padding: ClassVar[int | None] = 0  # the number that stands for no character
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         class Network(nn.Module):

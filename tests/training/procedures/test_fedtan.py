@@ -12,14 +12,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from cohort.core.randomness import generator
 from cohort.models import MODELS
 from cohort.training.objectives import FedProx
 from cohort.training.procedures.fedtan import FirstStepTogether, LockStep
 from cohort.training.task import RunState, Task
-from cohort.training.updates import batches as local_batches
 from cohort.training.updates import size_in_bytes
-from tests.training.small_task import run, seeded, small_task, train
+from tests.training.small_task import local_batches, run, seeded, small_task, train
 
 SIZES = (7, 4, 9)
 COUNTS = (4, 1, 7)
@@ -149,8 +147,7 @@ def first_batches(task: Task) -> list[Tensor]:
     """The places of each client's first batch among all samples."""
     results = []
     for client, own in enumerate(task.shards.indices):
-        rng = generator(task.settings.seed, "batches", round=1, client=client)
-        first, *_ = local_batches(len(own), task.settings, rng.permutation)
+        first, *_ = local_batches(task, client, round=1)
         results.append(torch.from_numpy(own[first]))
     return results
 
@@ -184,8 +181,7 @@ def test_later_steps_are_local_and_momentum_begins_anew():
         network = copy.deepcopy(task.model)
         network.load_state_dict(first.client_weights(client))
         optimizer = torch.optim.SGD(network.train().parameters(), lr=0.05, momentum=0.9)
-        rng = generator(0, "batches", round=1, client=client)
-        for batch in list(local_batches(8, task.settings, rng.permutation))[1:]:
+        for batch in local_batches(task, client, round=1)[1:]:
             places = torch.from_numpy(own[batch])
             optimizer.zero_grad()
             scores = network(task.train_samples.inputs(places))

@@ -21,9 +21,8 @@ from cohort.training.procedures import label_schedule
 from cohort.training.procedures.label_schedule import label_frequencies, schedule_batches
 from cohort.training.procedures.one_model import client_data, schedule_rng
 from cohort.training.task import Task
-from cohort.training.updates import batches as local_batches
 from cohort.training.updates import size_in_bytes
-from tests.training.small_task import run, seeded, small_model, small_task
+from tests.training.small_task import local_batches, run, seeded, small_model, small_task
 
 EPOCHS = 3
 
@@ -159,8 +158,7 @@ def test_sequential_clients_go_on_from_each_other():
         orders.append(order.tolist())
         for client in order:
             own = task.shards.indices[client]
-            rng = generator(0, "batches", round=round, client=int(client))
-            places = local_batches(len(own), task.settings, rng.permutation)
+            places = local_batches(task, int(client), round)
             take_steps(model, task, (own[batch] for batch in places), lr=0.1)
     state = run(task)
     assert_close(state.weights, model)

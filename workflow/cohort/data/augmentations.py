@@ -89,9 +89,6 @@ class Flip(Augmentation):
         return AugmentationParameters(none, none, zeros, zeros, numbers[:, 0] < 0.5)
 
 
-BORDER = 4
-
-
 class CropFlip(Augmentation):
     """Crop and flip, as AML augments CIFAR-100: a crop of the image's own size from the image
     padded with 4 black pixels, flipped with probability 1/2. Its three numbers give the crop's top
@@ -99,17 +96,17 @@ class CropFlip(Augmentation):
 
     name: ClassVar[str] = "crop-flip"
     numbers: ClassVar[int] = 3
-    border: ClassVar[int] = BORDER
+    border: ClassVar[int] = 4
 
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
-        top, left = (numbers[:, :2] * (2 * BORDER + 1)).long().unbind(dim=1)
+        top, left = (numbers[:, :2] * (2 * self.border + 1)).long().unbind(dim=1)
         mode = "reflect" if self.reflects else "constant"
-        padded = torch.nn.functional.pad(images, [BORDER] * 4, mode=mode)
+        padded = torch.nn.functional.pad(images, [self.border] * 4, mode=mode)
         return flipped(cropped(padded, top, left, *images.shape[2:]), numbers[:, 2] < 0.5)
 
     def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
         none = np.zeros((len(numbers), 0))
-        top, left = (numbers[:, :2] * (2 * BORDER + 1)).astype(np.int32).T
+        top, left = (numbers[:, :2] * (2 * self.border + 1)).astype(np.int32).T
         return AugmentationParameters(none, none, top, left, numbers[:, 2] < 0.5)
 
 
@@ -120,8 +117,9 @@ class ReflectCropFlip(CropFlip):
     reflects: ClassVar[bool] = True
 
     def check(self, shape: tuple[int, ...]) -> None:
-        if min(shape[1:]) <= BORDER:
-            raise ValueError(f"needs images of over {BORDER} pixels, not samples of shape {shape}")
+        if min(shape[1:]) <= self.border:
+            pixels = f"over {self.border} pixels"
+            raise ValueError(f"needs images of {pixels}, not samples of shape {shape}")
 
 
 ORDERS = [(*blends, before) for blends in permutations(range(3)) for before in range(4)]

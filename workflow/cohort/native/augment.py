@@ -166,7 +166,7 @@ class AugmentCode:
             augmentations.BRIGHTNESS: lambda: loop(lambda rgb: blend(ZERO, rgb, factor)),
             augmentations.CONTRAST: lambda: self._emit_contrast(factor),
             augmentations.SATURATION: lambda: loop(lambda rgb: blend(luma(rgb), rgb, factor)),
-            augmentations.HUE: lambda: self._emit_rotation(factor),
+            augmentations.HUE: lambda: loop(lambda rgb: self._rotate_hue(rgb, factor)),
             augmentations.GRAY: lambda: loop(lambda rgb: [luma(rgb)] * 3),
         }
         for number, emit_change in changes.items():
@@ -212,12 +212,8 @@ class AugmentCode:
         shade = emit.broadcast(mean)
         self._emit_pixel_loop(lambda pixels: self._blend(shade, pixels, factor))
 
-    def _emit_rotation(self, factor: str) -> None:
-        sixths = self.emit.op("fmul", factor, self.emit.constant(6))
-        self._emit_pixel_loop(lambda pixels: self._rotate_hue(pixels, sixths))
-
     def _rotate_hue(self, pixels: list[str], shift: str) -> list[str]:
-        """Emit pixels with their hue rotated by sixths of the color circle."""
+        """Emit pixels with their hue rotated by a share of the color circle."""
         emit, (red, green, blue) = self.emit, pixels
         brightest = emit.maximum(emit.maximum(red, green), blue)
         spread = emit.op("fsub", brightest, emit.minimum(emit.minimum(red, green), blue))
@@ -233,7 +229,8 @@ class AugmentCode:
         divisor = emit.select(is_gray, emit.constant(1), spread)
         hue = emit.op("fdiv", by_brightest(*differences), divisor)
         start = by_brightest(ZERO, emit.constant(2), emit.constant(4))
-        hue = emit.op("fadd", emit.op("fadd", hue, start), shift)
+        sixths = emit.op("fmul", shift, emit.constant(6))
+        hue = emit.op("fadd", emit.op("fadd", hue, start), sixths)
         rotated = []
         for offset in SIXTHS:
             turns = emit.op("fadd", hue, emit.constant(offset))

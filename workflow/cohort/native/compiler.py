@@ -68,18 +68,13 @@ class Batches:
         return rows
 
 
-def program_for(request: CodeRequest) -> LanesProgram | SingleSampleProgram:
-    """The program that emits the requested code."""
-    return SingleSampleProgram(request) if is_single_sample(request) else LanesProgram(request)
-
-
 @functools.lru_cache(maxsize=32)
 def _compiled(request: CodeRequest) -> tuple[LanesProgram | SingleSampleProgram, Function]:
     """The program for a request and the function compiled from it, made once in a process. The
     cache's key is the request and the generator's own code."""
     generator = files.code_hash("native/**/*", "data/augmentations.py")
-    program, name = program_for(request), PREDICT if request.options is None else TRAIN
-    key = f"{request}\0{generator}"
+    program = (SingleSampleProgram if is_single_sample(request) else LanesProgram)(request)
+    key, name = f"{request}\0{generator}", PREDICT if request.options is None else TRAIN
     return program, compile_function(key, program.llvm_ir, name, request.target)
 
 
@@ -126,7 +121,7 @@ class Kernel:
         all samples of the batches, one batch after another; `augmented` are the instructions and
         factors of their augmentation, as `augment.to_instructions` gives them."""
         shape = batches.used.shape
-        sums, gaps = (zeros(math.prod(shape), self.dtype) for _ in range(2))
+        sums, gaps = (zeros(math.prod(shape), self.dtype).reshape(shape) for _ in range(2))
         distances = zeros(shape[0] + 1, self.dtype)  # before each step, after the last
         self.arrays |= {"sums": sums, "gaps": gaps, "distances": distances}
         self.arrays["labels"] = batches.spread(labels)
@@ -134,7 +129,6 @@ class Kernel:
             self.arrays["rows"] = batches.spread(np.arange(len(labels)))
             self.arrays["instructions"], self.arrays["factors"] = augmented
         self._call(inputs, batches, numbers, slice(None))
-        sums, gaps = (values[: math.prod(shape)].reshape(shape) for values in (sums, gaps))
         losses = np.log(sums, where=batches.used, out=np.zeros_like(sums)) - gaps
         means: np.ndarray = losses.sum(axis=1, where=batches.used) / batches.counts
         return means + (numbers["mu"] / 2 * distances[: shape[0]]).astype(self.dtype)
@@ -145,12 +139,11 @@ class Kernel:
         counts = np.full(-(-len(indices) // EVALUATED), EVALUATED)
         counts[-1:] = len(indices) - EVALUATED * (len(counts) - 1)
         batches = Batches(indices, counts, width)
-        by_batch = zeros(len(counts) * self.classes * width, self.dtype)
-        self.arrays["outputs"] = by_batch
+        outputs = zeros(len(counts) * self.classes * width, self.dtype)
+        self.arrays["outputs"] = outputs
         for first in range(0, len(counts), BATCHES):
             self._call(inputs, batches, {}, slice(first, first + BATCHES))
-        by_class = by_batch[: len(counts) * self.classes * width]
-        by_class = by_class.reshape(len(counts), self.classes, width)
+        by_class = outputs.reshape(len(counts), self.classes, width)
         return by_class.transpose(0, 2, 1)[batches.used]
 
     def _call(self, inputs: Inputs, batches: Batches, rates: dict[str, float], part: slice) -> None:
@@ -166,7 +159,7 @@ class Kernel:
 
 
 def zeros(count: int, dtype: np.dtype) -> np.ndarray:
-    """Allocate zeros on whole cache lines, and on huge pages if there are many."""
+    """Allocate zeros, on whole cache lines of their own, and on huge pages if there are many."""
     size = -(-count * dtype.itemsize // CACHE_LINE) * CACHE_LINE
     if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
         memory = mmap.mmap(-1, size + HUGE_PAGE)
@@ -175,7 +168,7 @@ def zeros(count: int, dtype: np.dtype) -> np.ndarray:
     else:
         raw, alignment = np.zeros(size + CACHE_LINE, dtype=np.uint8), CACHE_LINE
     start = -raw.ctypes.data % alignment
-    return raw[start : start + size].view(dtype)
+    return raw[start : start + size].view(dtype)[:count]
 
 
 def compile_function(key: str, text: Callable[[], str], name: str, target: Target) -> Function:

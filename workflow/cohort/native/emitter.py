@@ -171,16 +171,17 @@ class Emitter:
         self._open_block(done, f"br i1 {more}, label %{label}, label %{done}")
 
     @contextmanager
-    def loops(self, *stops: Index) -> Iterator[list[Index]]:
-        """Emit nested loops from 0 below each stop, the last one innermost."""
-        with ExitStack() as stack:
-            yield [stack.enter_context(self.loop(stop)) for stop in stops]
-
-    @contextmanager
     def parts(self, ranges: Ranges) -> Iterator[Index]:
         """Emit a loop over equal ranges; the `with` block gets where each begins."""
         with self.loop(ranges.count) as number:
             yield self.add(self.mul(number, ranges.size), ranges.start)
+
+    @contextmanager
+    def loops(self, *stops: Index | Ranges) -> Iterator[list[Index]]:
+        """Emit nested loops from 0 below each stop, or over ranges, the last one innermost."""
+        loops = (self.parts(s) if isinstance(s, Ranges) else self.loop(s) for s in stops)
+        with ExitStack() as stack:
+            yield [stack.enter_context(loop) for loop in loops]
 
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:

@@ -26,10 +26,8 @@ class ConvolutionCode(LayerCode):
         """Emit outputs of some channels at four pixels: those that are pooled, or side by side."""
         emit, layer, size = self.emit, self.layer, channels.size
         pixels = FOUR if layer.pools else [(0, x) for x in range(columns.size)]
-        stops = "%blocks", channels.count, layer.outputs[1], columns.count
-        with emit.loops(*stops) as (block, part, row, tile):
-            channel = emit.add(emit.mul(part, size), channels.start)
-            column = emit.add(emit.mul(tile, columns.size), columns.start)
+        stops = "%blocks", channels, layer.outputs[1], columns
+        with emit.loops(*stops) as (block, channel, row, column):
             biases = [self.broadcast_bias(channel, number) for number in range(size)]
             sums = emit.variables([bias for bias in biases for _ in pixels])
             step = 1 + layer.pools
@@ -206,8 +204,7 @@ class ConvolutionCode(LayerCode):
         """Emit the gradients of some pixels of each row, of some channels at once, from all outputs
         that these pixels reach."""
         emit, layer, size = self.emit, self.layer, channels.size
-        with emit.loops("%blocks", channels.count, layer.inputs[1]) as (block, part, row):
-            channel = emit.add(emit.mul(part, size), channels.start)
+        with emit.loops("%blocks", channels, layer.inputs[1]) as (block, channel, row):
             sums = emit.variables([ZERO] * (size * across))
             first = emit.add(row, layer.padding + 1 - layer.sides[0])
             start = emit.intrinsic("smax.i64", "i64", ("i64", str(first)), ("i64", "0"))

@@ -55,15 +55,14 @@ class LanesLayout:
     one after another: `transposed` (sample, input) for sums over samples, `sums` (output, weight,
     lane) for gradients, `packed` (input, lane) for weights that lie far apart."""
 
-    def __init__(self, layers: Sequence[Layer], shape: Shape, batch: int, target: Target):
+    def __init__(self, layers: Sequence[Layer], batch: int, target: Target):
         self.layers, self.target, self.lanes = list(layers), target, target.lanes
         self.weight_count = layers[-1].end
         blocks = -(-batch // target.lanes)
         self.blocks = blocks if blocks <= ABREAST else -(-blocks // ABREAST) * ABREAST
         self.abreast, self.width = min(self.blocks, ABREAST), self.blocks * self.lanes
         self.arena = Arena(target)
-        shapes = [shape if layers[0].is_convolution else layers[0].inputs]
-        shapes += [layer.outputs for layer in layers]
+        shapes = [layers[0].inputs, *(layer.outputs for layer in layers)]
         readers = list(zip(shapes, [*layers, None], strict=True))
         self.activations = [self._allocate_array(*both, True) for both in readers]
         self.gradients = [self._allocate_array(*both, False) for both in readers]
@@ -154,20 +153,18 @@ class LayerCode:
         """Emit the lane sums of `count` vectors, from `offset` on, into `goal`."""
         emit, lanes = self.emit, self.lanes
         for group in emitter.chunks(count, lanes):
-            with emit.loop(group.count) as number:
-                start = offset + group.start * lanes
-                source = emit.pointer("%memory", (number, lanes * lanes), start)
+            with emit.parts(group) as first:
+                source = emit.pointer("%memory", (first, lanes), offset)
                 vectors = [emit.load(source, row * lanes) for row in range(group.size)]
                 sums = emitter.lane_sums(emit, vectors)
-                emit.store_first(sums, group.size, goal, (number, lanes), group.start)
+                emit.store_first(sums, group.size, goal, first)
 
     def emit_transpose(self, count: int, source: Pointer, blocks: Index) -> None:
         """Emit a transposition of `count` rows (row, block, lane) into scratch memory `transposed`
         (sample, row). Vectors then run along rows, so that sums over samples need no shuffles."""
         emit, lanes, row = self.emit, self.lanes, self._row_length(count)
         for part in emitter.chunks(count, lanes):
-            with emit.loops(part.count, blocks) as (number, block):
-                first = emit.add(emit.mul(number, lanes), part.start)
+            with emit.loops(part, blocks) as (first, block):
                 pointers = (source(block, emit.add(first, index)) for index in range(part.size))
                 rows = [*map(emit.load, pointers), *[ZERO] * (lanes - part.size)]
                 goal = emit.pointer("%memory", first, (block, lanes * row), self.layout.transposed)
@@ -186,9 +183,8 @@ class LayerCode:
         for columns, used in inner:
             for outer in emitter.split(results, self.layout.target.tile // ABREAST):
                 wide, pairs = columns.size, outer.size * columns.size
-                with emit.loops(columns.count, outer.count) as (tile, part):
-                    first = emit.add(emit.mul(part, outer.size), outer.start)
-                    column = emit.add(emit.mul(tile, wide * lanes), columns.start * lanes)
+                with emit.loops(columns, outer) as (vector, first):
+                    column = emit.mul(vector, lanes)
                     sums = emit.variables([ZERO] * pairs)
                     pointers = [gradients(0, emit.add(first, n)) for n in range(outer.size)]
                     with emit.loop(samples) as sample, sums.update() as values:

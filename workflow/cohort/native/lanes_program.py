@@ -26,7 +26,7 @@ class LanesProgram:
     def __init__(self, request: CodeRequest):
         layers, target, shape = request.layers, request.target, request.shape
         self.options, self.shape, self.kind = request.options, shape, request.kind
-        self.emit, self.layout = Emitter(target), LanesLayout(layers, shape, request.batch, target)
+        self.emit, self.layout = Emitter(target), LanesLayout(layers, request.batch, target)
         self.width, self.weight_count = self.layout.width, self.layout.weight_count
         self.classes = layers[-1].outer
         self.slack = target.lanes * max(layer.taps for layer in layers)

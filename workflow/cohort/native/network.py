@@ -136,12 +136,10 @@ def flatten(weights: Weights, model: nn.Module) -> np.ndarray:
 
 def unflatten(rows: np.ndarray, model: nn.Module) -> dict[str, Tensor]:
     """Views of flat weights (network, weight) by parameter: each (network, *parameter)."""
-    tensor, start, views = torch.from_numpy(rows), 0, {}
-    for name, parameter in model.named_parameters():
-        end = start + parameter.numel()
-        views[name] = tensor[:, start:end].view(-1, *parameter.shape)
-        start = end
-    return views
+    parameters = dict(model.named_parameters())
+    sizes = [parameter.numel() for parameter in parameters.values()]
+    pairs = zip(parameters.items(), torch.from_numpy(rows).split(sizes, dim=1), strict=True)
+    return {name: part.view(-1, *parameter.shape) for (name, parameter), part in pairs}
 
 
 def supported_layers(model: nn.Module, samples: Samples) -> tuple[Layer, ...]:

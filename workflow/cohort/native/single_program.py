@@ -4,6 +4,7 @@ the layout of its arrays, the base of all layers, linear layers, convolutions, a
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial, reduce
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +14,7 @@ from cohort.native.augment import BYTES, AugmentCode
 from cohort.native.emitter import ZERO, Arena, Emitter, Index, Offset, Ranges, Target, Variables
 from cohort.native.lanes_convolution import FOUR, Pixels
 from cohort.native.lanes_layers import ABREAST
-from cohort.native.layers import Layer, Shape
+from cohort.native.layers import Layer
 from cohort.native.program import TRAIN, CodeRequest, StepOptions, emit_entry, pointers
 
 NEVER = -1e30  # the bias of an output that is not there, whose exponential is 0
@@ -28,10 +29,9 @@ class SingleSampleLayout:
     channel), those of a linear layer by (pixel, input channel, output channel). `order` says where
     each weight of the network is, and `padding` what is where no weight is."""
 
-    def __init__(self, layers: Sequence[Layer], shape: Shape, target: Target):
+    def __init__(self, layers: Sequence[Layer], target: Target):
         self.layers, self.target, self.lanes = list(layers), target, target.lanes
-        shapes = [shape if layers[0].is_convolution else layers[0].inputs]
-        shapes += [layer.outputs for layer in layers]
+        shapes = [layers[0].inputs, *(layer.outputs for layer in layers)]
         channels = layers[0].inner, *(layer.outer for layer in layers)
         self.sides = [sides for _, *sides in shapes]
         self.borders = [*[layer.padding for layer in layers], 0]
@@ -44,13 +44,11 @@ class SingleSampleLayout:
         self.arena = arena = Arena(target)
         self.activations = [arena.allocate(size) for size in self.sizes]
         self.gradients = [arena.allocate(size) for size in self.sizes]
-        outputs = list(zip(self.pixels[1:], self.widths[1:], strict=True))
+        outputs = zip(self.pixels[1:], self.widths[1:], strict=True)
         self.positions = [arena.allocate(pixels * width) for pixels, width in outputs]
-        self.lists = [
-            arena.allocate(max(size, pixels))
-            for size, (pixels, _) in zip(self.sizes, outputs, strict=False)
-        ]
-        self.listed = [arena.allocate(pixels) for pixels, _ in outputs]
+        lengths = map(max, self.sizes[:-1], self.pixels[1:])
+        self.lists = list(map(arena.allocate, lengths))
+        self.listed = list(map(arena.allocate, self.pixels[1:]))
         self.counts = [arena.allocate(1) for _ in layers]
         pairs = [before * after for before, after in pairwise(self.widths)]
         sizes = (layer.taps * count for layer, count in zip(layers, pairs, strict=True))
@@ -125,20 +123,14 @@ class SingleSampleCode:
         pixel = (row, self.sides[1] * self.outer), (column, self.outer)
         return self.emit.pointer(base, *pixel, *offsets, kind="i32")
 
-    @contextmanager
-    def emit_append(self, count: Variables, offset: Index) -> Iterator[list[str]]:
-        """Emit code that appends an offset to the layer's list if all conditions hold that the
-        `with` block adds to the yielded list. A branch would often be predicted wrongly."""
-        emit, conditions = self.emit, ["true"]
-        (number,) = count.load()
+    def emit_append(self, count: Variables, offset: Index, condition: str) -> None:
+        """Emit code that appends an offset to the layer's list if a condition holds: it is stored
+        in any case, but counted then only. A branch would often be predicted wrongly."""
+        emit, (number,) = self.emit, count.load()
         base = emit.pointer("%memory", self.layout.lists[self.number])
         goal = emit.pointer(base, number, kind="i32")
         emit.emit(f"store i32 {emit.value(f'trunc i64 {offset} to i32')}, ptr {goal}")
-        yield conditions
-        holds = conditions[0]
-        for condition in conditions[1:]:
-            holds = emit.value(f"and i1 {holds}, {condition}")
-        more = emit.value(f"zext i1 {holds} to i64")
+        more = emit.value(f"zext i1 {condition} to i64")
         count.store([emit.value(f"add i64 {number}, {more}")])
 
     @contextmanager
@@ -170,8 +162,8 @@ class SingleSampleLinearCode(SingleSampleCode):
         emit, layer, lanes = self.emit, self.layer, self.lanes
         count = self._emit_input_list()
         for vectors in emitter.split(self.outer // lanes, self.layout.target.tile):
-            with emit.loop(vectors.count) as part:
-                channel = emit.add(emit.mul(part, vectors.size * lanes), vectors.start * lanes)
+            with emit.parts(vectors) as vector:
+                channel = emit.mul(vector, lanes)
                 bias = emit.pointer("%weights", channel, self.bias)
                 sums = emit.variables([emit.load(bias, n * lanes) for n in range(vectors.size)])
                 with self.emit_loop_over_nonzero(count) as (_, index), sums.update() as values:
@@ -187,9 +179,10 @@ class SingleSampleLinearCode(SingleSampleCode):
         """Emit code that lists the inputs that are not 0; return how many there are."""
         emit, count = self.emit, self.emit.variables(["0"], "i64")
         size = self.layout.sizes[self.number]
-        with emit.loop(size) as index, self.emit_append(count, index) as conditions:
+        with emit.loop(size) as index:
             number = emit.load_number(self.input_pointer(index))
-            conditions.append(emit.value(f"fcmp une {emit.scalar} {number}, 0.0"))
+            is_nonzero = emit.value(f"fcmp une {emit.scalar} {number}, 0.0")
+            self.emit_append(count, index, is_nonzero)
         (length,) = count.load()
         stored = emit.pointer("%memory", self.layout.counts[self.number])
         emit.emit(f"store i64 {length}, ptr {stored}")
@@ -238,9 +231,8 @@ class SingleSampleConvolutionCode(SingleSampleCode):
         emit, layer, lanes, size = self.emit, self.layer, self.lanes, vectors.size
         step = 1 + layer.pools
         pixels = FOUR if layer.pools else [(0, x) for x in range(columns.size)]
-        with emit.loops(vectors.count, self.sides[0], columns.count) as (part, row, tile):
-            channel = emit.add(emit.mul(part, size * lanes), vectors.start * lanes)
-            column = emit.add(emit.mul(tile, columns.size), columns.start)
+        with emit.loops(vectors, self.sides[0], columns) as (first, row, column):
+            channel = emit.mul(first, lanes)
             source = self.input_pointer((row, step * self.row), (column, step * self.column))
             bias = emit.pointer("%weights", channel, self.bias)
             biases = [emit.load(bias, vector * lanes) for vector in range(size)]
@@ -310,13 +302,14 @@ class SingleSampleConvolutionCode(SingleSampleCode):
                 position = emit.load_int(self.position_pointer(row, column, channel))
                 offset = emit.add(offset, position)
             emit.store_number(gradient, "%memory", count.load()[0], self.layout.listed[self.number])
-            with self.emit_append(count, offset) as conditions, total.update() as sums:
-                conditions.append(emit.value(f"fcmp une {scalar} {gradient}, 0.0"))
-                if layer.rectifies:
-                    value = emit.load_number(self.output_pointer(row, column, channel))
-                    is_on = emit.value(f"fcmp ogt {scalar} {value}, 0.0")
-                    conditions.append(is_on)
-                    gradient = emit.value(f"select i1 {is_on}, {scalar} {gradient}, {scalar} 0.0")
+            counts = emit.value(f"fcmp une {scalar} {gradient}, 0.0")
+            if layer.rectifies:
+                value = emit.load_number(self.output_pointer(row, column, channel))
+                is_on = emit.value(f"fcmp ogt {scalar} {value}, 0.0")
+                counts = emit.value(f"and i1 {counts}, {is_on}")
+                gradient = emit.value(f"select i1 {is_on}, {scalar} {gradient}, {scalar} 0.0")
+            self.emit_append(count, offset, counts)
+            with total.update() as sums:
                 sums[0] = emit.value(f"fadd {scalar} {sums[0]}, {gradient}")
         return count.load()[0], total.load()[0]
 
@@ -445,7 +438,7 @@ class SingleSampleProgram:
         assert request.options is not None
         target, shape = request.target, request.shape
         self.options, self.kind, self.shape = request.options, request.kind, shape
-        self.emit, self.layout = Emitter(target), SingleSampleLayout(request.layers, shape, target)
+        self.emit, self.layout = Emitter(target), SingleSampleLayout(request.layers, target)
         self.weight_count, self.augment = self.layout.weight_count, None
         if request.augment is not None:
             arena = self.layout.arena
@@ -488,18 +481,13 @@ class SingleSampleProgram:
             logits = emit.pointer("%memory", self.layout.activations[-1])
             goal = emit.pointer("%memory", self.layout.gradients[-1])
             vectors = [emit.load(logits, n) for n in range(0, self.layout.widths[-1], lanes)]
-            greatest = vectors[0]
-            for vector in vectors[1:]:
-                greatest = emit.maximum(vector, greatest)
-            reduce = f"vector.reduce.fmax.{emit.suffix}"
-            maximum = emit.intrinsic(reduce, scalar, (emit.vector, greatest))
+            greatest = reduce(lambda most, vector: emit.maximum(vector, most), vectors)
+            name = f"vector.reduce.fmax.{emit.suffix}"
+            maximum = emit.intrinsic(name, scalar, (emit.vector, greatest))
             below = emit.broadcast(maximum)
             gaps = (emit.op("fsub", vector, below) for vector in vectors)
             powers = [emitter.exponential(emit, gap) for gap in gaps]
-            total = powers[0]
-            for power in powers[1:]:
-                total = emit.op("fadd", total, power)
-            total = emit.lane_sum(total)
+            total = emit.lane_sum(reduce(partial(emit.op, "fadd"), powers))
             for number, power in enumerate(powers):
                 softmax = emit.op("fdiv", power, emit.broadcast(total))
                 emit.store(softmax, goal, number * lanes)

@@ -145,8 +145,8 @@ class Fourier:
         return spectrum
 
     def inverse_real_dft(
-        self, spectrum: Sequence[tuple[str, ...]], wanted: Iterable[int], scale: float
-    ) -> dict[int, str]:
+        self, spectrum: Sequence[tuple[str, ...]], wanted: Sequence[int], scale: float
+    ) -> list[str]:
         """Emit the real numbers at the wanted indices from half a spectrum, times a scale."""
         whole = {f: parts[0] for f, parts in enumerate(spectrum)}
         imaginary = {f: parts[1] for f, parts in enumerate(spectrum) if len(parts) == 2}
@@ -156,15 +156,12 @@ class Fourier:
             cosines, sines = self._waves(index)
             even = self._sum(whole, {f: weight[f] * cosines[f] for f in whole})
             odd = self._sum(imaginary, {f: weight[f] * sines[f] for f in imaginary})
-            if index in wanted:
-                numbers[index] = self._subtract(even, odd)
-            if mirrored in wanted and mirrored != index:
-                numbers[mirrored] = self._add(even, odd)
-        return numbers
+            numbers[index], numbers[mirrored] = self._subtract(even, odd), self._add(even, odd)
+        return [numbers[index] for index in wanted]
 
     def complex_dft(
-        self, values: Mapping[int, tuple[str, ...]], wanted: Iterable[int], sign: int
-    ) -> dict[int, Complex]:
+        self, values: Mapping[int, tuple[str, ...]], wanted: Sequence[int], sign: int
+    ) -> list[Complex]:
         """Emit the sums over n of values * exp(sign * 2 pi i * k * n / period) at the wanted
         indices k: a DFT if sign is -1, its inverse times the period if it is 1."""
         real_parts = {index: real for index, (real, _) in values.items()}
@@ -176,11 +173,9 @@ class Fourier:
             cosines, sines = self._waves(index)
             real = (self._sum(even_real, cosines), self._sum(odd_imaginary, sines, -sign))
             imaginary = (self._sum(even_imaginary, cosines), self._sum(odd_real, sines, sign))
-            if index in wanted:
-                sums[index] = self._add(*real), self._add(*imaginary)
-            if mirrored in wanted and mirrored != index:
-                sums[mirrored] = self._subtract(*real), self._subtract(*imaginary)
-        return sums
+            sums[index] = self._add(*real), self._add(*imaginary)
+            sums[mirrored] = self._subtract(*real), self._subtract(*imaginary)
+        return [sums[index] for index in wanted]
 
     def is_real(self, frequency: int) -> bool:
         """Whether the spectrum of real numbers is real at this frequency."""
@@ -202,16 +197,11 @@ class Fourier:
         """Emit the even part of values, then the odd part, each by index up to half the period."""
         even, odd = {}, {}
         for index, mirrored in self._mirror_pairs(values):
-            here, there = values.get(index), values.get(mirrored)
-            if here is None and there is not None:
-                even[index], odd[index] = there, self.emit.op("fsub", ZERO, there)
-            elif here is not None and there is not None and index != mirrored:
-                even[index] = self.emit.op("fadd", here, there)
-                odd[index] = self.emit.op("fsub", here, there)
-            elif here is not None:
+            here, there = values.get(index, ZERO), values.get(mirrored, ZERO)
+            if index == mirrored:
                 even[index] = here
-                if index != mirrored:
-                    odd[index] = here
+            else:
+                even[index], odd[index] = self._add(here, there), self._subtract(here, there)
         return [even, odd]
 
     def _sum(self, values: Mapping[int, str], factors: Mapping[int, float], sign: int = 1) -> str:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 from cohort.native import lanes_convolution, spectra
-from cohort.native.emitter import ZERO, Emitter, Index, chunks, transposed
+from cohort.native.emitter import ZERO, Emitter, Index, Ranges, chunks, transposed
 from cohort.native.lanes_layers import Array, LanesLayout, Product
 from cohort.native.spectra import Complex, Fourier, MapSpectra
 
@@ -14,13 +14,11 @@ FromSlots = Callable[[Emitter, list[str]], Complex]
 
 
 class Columns(NamedTuple):
-    """The real or the complex columns of the row transform: how many there are, the index of the
-    first row coefficient, and how many coefficients (`rows`) and slots each has."""
+    """The real or the complex columns of the row transform: the row coefficients and the number of
+    slots that each has."""
 
     is_real: bool
-    number: int
-    row: int
-    rows: int
+    coefficients: Ranges
     slots: int
 
 
@@ -64,13 +62,13 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
         inner, arrays = self.layer.inner, self.arrays
         self._transform_rows(arrays.inputs, self.inputs, self.layer.inputs[2])
         for columns in self._column_groups():
-            with self.emit.loop(columns.number) as column:
+            with self.emit.parts(columns.coefficients) as first:
                 # in either pass, which is less than to keep them
-                self._transform_columns(columns, column, arrays.inputs, spectra.input_slots)
-                self._transform_weight_columns(columns, column)
+                self._transform_columns(columns, first, arrays.inputs, spectra.input_slots)
+                self._transform_weight_columns(columns, first)
                 with self.emit.loop(columns.slots) as slot:
                     self._emit_product(slot, arrays.inputs, arrays.outputs, (inner, 1))
-                self._invert_columns(columns, column, arrays.outputs, spectra.output_frequency)
+                self._invert_columns(columns, first, arrays.outputs, spectra.output_frequency)
         self._emit_outputs()
 
     def emit_weight_gradient(self) -> None:
@@ -81,24 +79,24 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
         self._emit_gradient_spread()
         self._transform_rows(outputs, self.unpooled, layer.sides[1])
         for columns in self._column_groups():
-            with emit.loop(columns.number) as column:
-                self._transform_columns(columns, column, outputs, spectra.gradient_slots)
-                self._transform_columns(columns, column, inputs, spectra.input_slots)
-                self._transform_weight_columns(columns, column)
+            with emit.parts(columns.coefficients) as first:
+                self._transform_columns(columns, first, outputs, spectra.gradient_slots)
+                self._transform_columns(columns, first, inputs, spectra.input_slots)
+                self._transform_weight_columns(columns, first)
                 with emit.loop(columns.slots) as slot:
                     self.emit_transpose(layer.inner, partial(self._at, inputs, slot), "%blocks")
                     self._emit_product(slot, outputs, inputs, (1, layer.inner))
                     samples = emit.mul("%blocks", self.lanes)
                     gradients, goal = partial(self._at, outputs, slot), self._weight_at(slot)
                     self.emit_transposed_product(layer.outer, layer.inner, gradients, samples, goal)
-                self._invert_weight_columns(columns, column)
-                self._invert_columns(columns, column, inputs, spectra.input_gradient_frequency)
+                self._invert_weight_columns(columns, first)
+                self._invert_columns(columns, first, inputs, spectra.input_gradient_frequency)
         self._emit_kernel_gradient()
 
     def emit_input_gradient(self) -> None:
         maps, width = self.arrays.inputs, self.layer.inputs[2]
         with self.emit.loops(maps.channels, "%blocks", maps.height) as (channel, block, row):
-            for x, value in self._inverse_row(maps, channel, row, block, width).items():
+            for x, value in enumerate(self._inverse_row(maps, channel, row, block, width)):
                 self.store_gradient(value, block, channel, row, x)
 
     def _emit_product(
@@ -118,9 +116,9 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
     def _column_groups(self) -> Iterator[Columns]:
         """Yield the real columns of the row transform, then the complex ones if there are any."""
         slots, real = self.slots, self.slots.real_columns
-        yield Columns(True, real, 0, 1, slots.per_real_column)
+        yield Columns(True, Ranges(0, real, 1), slots.per_real_column)
         if slots.complex_columns:
-            yield Columns(False, slots.complex_columns, real, 2, slots.per_complex_column)
+            yield Columns(False, Ranges(real, slots.complex_columns, 2), slots.per_complex_column)
 
     def _at(self, maps: MapSpectra, slot: Index, block: Index, channel: Index) -> str:
         """A pointer to a slot of a column of the spectrum of inputs or outputs."""
@@ -162,7 +160,7 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
 
     def _inverse_row(
         self, maps: MapSpectra, channel: Index, y: Index, block: Index, width: int
-    ) -> dict[int, str]:
+    ) -> list[str]:
         """Emit the inverse transform of a row; return the values of its pixels."""
         spectrum = self._load_spectrum(lambda n: self._row_at(maps, n, channel, y, block))
         return self.along_rows.inverse_real_dft(spectrum, range(width), self.scale)
@@ -184,18 +182,14 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
         self, columns: Columns, first: Index, pointer_to: Callable[[Index], str]
     ) -> tuple[str, ...]:
         """Emit loads of a column's row coefficients, from the `first` on: a real or complex one."""
-        numbers = [self.emit.add(first, part) for part in range(columns.rows)]
+        numbers = [self.emit.add(first, part) for part in range(columns.coefficients.size)]
         return tuple(map(self.emit.load, [pointer_to(number) for number in numbers]))
 
-    def _first(self, columns: Columns, column: Index) -> Index:
-        """The number of a column's first row coefficient."""
-        return self.emit.add(self.emit.mul(column, columns.rows), columns.row)
-
     def _transform_columns(
-        self, columns: Columns, column: Index, maps: MapSpectra, to_slots: ToSlots
+        self, columns: Columns, first: Index, maps: MapSpectra, to_slots: ToSlots
     ) -> None:
         """Emit the transform of a column of the row coefficients of every channel into slots."""
-        emit, first = self.emit, self._first(columns, column)
+        emit = self.emit
         with emit.loops(maps.channels, "%blocks") as (channel, block):
             values = {}
             for y in range(maps.height):
@@ -204,8 +198,8 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
             for slot, value in enumerate(self._column_slots(columns, values, to_slots)):
                 emit.store(value, self._at(maps, slot, block, channel))
 
-    def _transform_weight_columns(self, columns: Columns, column: Index) -> None:
-        emit, first = self.emit, self._first(columns, column)
+    def _transform_weight_columns(self, columns: Columns, first: Index) -> None:
+        emit = self.emit
         with emit.loop(self.arrays.pairs // self.lanes) as group:
             values = {}
             for y, index in enumerate(self.kernel_rows):
@@ -222,38 +216,36 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
         if columns.is_real:
             spectrum = self.along_columns.real_dft({y: value[0] for y, value in values.items()})
         else:
-            period = range(self.slots.height)
-            by_frequency = self.along_columns.complex_dft(values, period, sign=-1)
-            spectrum = [by_frequency[frequency] for frequency in period]
+            frequencies = range(self.slots.height)
+            spectrum = [*self.along_columns.complex_dft(values, frequencies, sign=-1)]
         pieces = (value if len(value) == 1 else to_slots(self.emit, *value) for value in spectrum)
         return [slot for piece in pieces for slot in piece]
 
     def _invert_columns(
-        self, columns: Columns, column: Index, maps: MapSpectra, from_slots: FromSlots
+        self, columns: Columns, first: Index, maps: MapSpectra, from_slots: FromSlots
     ) -> None:
         """Emit the inverse transform of every channel's column of slots into row coefficients."""
-        emit, first, height = self.emit, self._first(columns, column), range(maps.height)
+        emit, height = self.emit, range(maps.height)
         with emit.loops(maps.channels, "%blocks") as (channel, block):
             slots = [emit.load(self._at(maps, n, block, channel)) for n in range(columns.slots)]
-            for y, value in self._column_values(columns, slots, from_slots, height).items():
+            for y, value in enumerate(self._column_values(columns, slots, from_slots, height)):
                 for part, number in enumerate(value):
                     emit.store(number, self._row_at(maps, emit.add(first, part), channel, y, block))
 
-    def _invert_weight_columns(self, columns: Columns, column: Index) -> None:
-        emit, first, lanes = self.emit, self._first(columns, column), self.lanes
+    def _invert_weight_columns(self, columns: Columns, first: Index) -> None:
+        emit, lanes = self.emit, self.lanes
         with emit.loop(self.arrays.pairs // lanes) as group:
             numbers = range(columns.slots)
             slots = [emit.load(self._weight_at(slot), (group, lanes)) for slot in numbers]
-            wanted = self.kernel_rows
-            values = self._column_values(columns, slots, spectra.weight_gradient_frequency, wanted)
-            for y, index in enumerate(wanted):
-                for part, value in enumerate(values[index]):
-                    emit.store(value, self._kernel_at(emit.add(first, part), y, group))
+            args = spectra.weight_gradient_frequency, self.kernel_rows
+            for y, value in enumerate(self._column_values(columns, slots, *args)):
+                for part, number in enumerate(value):
+                    emit.store(number, self._kernel_at(emit.add(first, part), y, group))
 
     def _column_values(
         self, columns: Columns, slots: list[str], from_slots: FromSlots, wanted: Sequence[int]
-    ) -> dict[int, tuple[str, ...]]:
-        """Emit the values of a column by row, at the wanted rows, from its slots."""
+    ) -> list[tuple[str, ...]]:
+        """Emit the values of a column at the wanted rows, from its slots."""
         spectrum: list[tuple[str, ...]] = []
         frequencies = self.along_columns.half + 1 if columns.is_real else self.slots.height
         for frequency in range(frequencies):
@@ -261,9 +253,8 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
             parts, slots = slots[:count], slots[count:]
             spectrum.append(tuple(parts) if count == 1 else from_slots(self.emit, parts))
         if columns.is_real:
-            values = self.along_columns.inverse_real_dft(spectrum, wanted, 1)
-            return {y: (value,) for y, value in values.items()}
-        return dict(self.along_columns.complex_dft(dict(enumerate(spectrum)), wanted, sign=1))
+            return [(v,) for v in self.along_columns.inverse_real_dft(spectrum, wanted, 1)]
+        return [*self.along_columns.complex_dft(dict(enumerate(spectrum)), wanted, sign=1)]
 
     # beginnings and ends
 
@@ -275,7 +266,7 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
             for below in range(step):
                 y = emit.add(emit.mul(row, step), below)
                 pixels = self._inverse_row(self.arrays.outputs, channel, y, block, width)
-                lines.append([emit.op("fadd", pixels[x], bias) for x in range(width)])
+                lines.append([emit.op("fadd", pixel, bias) for pixel in pixels])
             for x in range(layer.outputs[2]):
                 values = [line[x * step + right] for line in lines for right in range(step)]
                 self._emit_stores(values, block, channel, row, x)
@@ -301,8 +292,7 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
                 for y in range(self.layer.kernel):
                     spectrum = self._load_spectrum(partial(self._kernel_at, y=y, group=group))
                     wanted = self.kernel_columns
-                    line = self.along_rows.inverse_real_dft(spectrum, wanted, self.scale)
-                    pixels += [line[index] for index in wanted]
+                    pixels += self.along_rows.inverse_real_dft(spectrum, wanted, self.scale)
                 goal = emit.pointer("%gradients", (group, lanes * taps), self.layer.weight)
                 for first in range(0, taps, lanes):
                     rows = pixels[first : first + lanes]

@@ -12,8 +12,6 @@ import torch
 from cohort.records.history import WAYS, History
 from cohort.training.updates import Weights
 
-Purpose = Literal["training", "selecting", "evaluating"]
-
 
 class Ledger:
     """Collects the costs and metrics of a round, which enter the history only when it is over.
@@ -60,7 +58,7 @@ class Ledger:
         self.metrics |= values
 
     @contextlib.contextmanager
-    def timed(self, purpose: Purpose) -> Iterator[None]:
+    def timed(self, purpose: Literal["training", "selecting", "evaluating"]) -> Iterator[None]:
         """Add the time of the block to a purpose."""
         self._timed_since[purpose] = time.perf_counter()
         try:

@@ -3,7 +3,6 @@ one tensor per parameter with a leading client axis."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any, Self
 
 import numpy as np
@@ -36,11 +35,16 @@ class LocalWork:
 
     def steps(self, settings: Settings) -> Iterator[tuple[int, np.ndarray]]:
         """Yield each step's number within J, and the positions of its batch in `samples`."""
-        if not len(self.samples):
-            return iter(())
+        size, batch = len(self.samples), settings.batch
+        steps, per_epoch = local_steps(size, settings)
         rng = generator(settings.seed, "batches", round=self.round, client=self.client)
         draw = np.arange if self.in_order or settings.order == "dealt" else rng.permutation
-        return islice(enumerate(batches(len(self.samples), settings, draw)), self.begin, self.end)
+        for step in range(steps if size else 0)[: self.end]:
+            position = step % per_epoch
+            if position == 0:
+                order = draw(size)
+            if step >= self.begin:
+                yield step, order[position * batch : (position + 1) * batch]
 
 
 Works = Sequence[LocalWork]
@@ -51,19 +55,6 @@ def local_steps(size: int, settings: Settings) -> tuple[int, int]:
     amount, epochs = local_work(settings.J)
     per_epoch = -(-size // settings.batch)
     return amount * per_epoch if epochs else amount, per_epoch
-
-
-def batches(
-    size: int, settings: Settings, draw: Callable[[int], np.ndarray]
-) -> Iterator[np.ndarray]:
-    """Yield the local batches of J as positions of samples, epoch after epoch until J is done.
-    `draw` puts so many samples in order, for each epoch anew."""
-    steps, per_epoch = local_steps(size, settings)
-    for step in range(steps):
-        position = step % per_epoch
-        if position == 0:
-            order = draw(size)
-        yield order[position * settings.batch : (position + 1) * settings.batch]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from cohort.data.sampling import draw_part, draw_stratified
 from cohort.data.split import Blocks, Parser, Split
 
 SPLITS = ("train", "test")
-CODES = 2**16  # values of a column, which is stored in 16 bits
 
 
 class Arrays(Parser):
@@ -100,7 +99,7 @@ def to_int16(values: np.ndarray) -> np.ndarray:
     low, high = values.min(axis=0), values.max(axis=0)
     whole = (values == np.round(values)).all(axis=0) & (low >= limits.min) & (high <= limits.max)
     width = np.where(high > low, high - low, 1)
-    steps = np.round((values - low) / width * (CODES - 1)) + limits.min
+    steps = np.round((values - low) / width * (limits.max - limits.min)) + limits.min
     return np.where(whole, values, steps).astype(np.int16)
 
 

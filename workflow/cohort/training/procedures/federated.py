@@ -109,7 +109,7 @@ class FederatedRounds(Rounds):
         if not len(pool.clients):
             return self.idle(state, ledger)
         chosen = self.choose(state, pool, round, ledger)
-        responders = self.respond(state, chosen, pool, round, ledger)
+        responders = self.respond(chosen, pool, round, ledger)
         works = self.local_work(state, responders, pool, round)
         updates = self.train(state, works, pool, ledger)
         reports = self.report(state, works, updates, pool, ledger)
@@ -187,7 +187,7 @@ class FederatedRounds(Rounds):
         return chosen
 
     def respond(
-        self, state: RunState, chosen: contract.Chosen, pool: Pool, round: int, ledger: Ledger
+        self, chosen: contract.Chosen, pool: Pool, round: int, ledger: Ledger
     ) -> Responders:
         """Ask the selector for the quotas of the cohort, and draw which clients respond, in time
         if that counts."""
@@ -195,12 +195,12 @@ class FederatedRounds(Rounds):
         counts = self.selector.quotas(cohort, pool.view, self.task.shards.label_counts[cohort])
         responds = self.task.participation.responds(cohort, self._rng("answers", round))
         if self.task.participation.goes_by_time:
-            responds = responds & self.in_time(state, cohort, counts, pool, ledger)
+            responds = responds & self.in_time(cohort, counts, pool, ledger)
         ledger.responders = cohort[responds]
         return Responders(cohort, responds, counts, weights)
 
     def in_time(
-        self, state: RunState, cohort: np.ndarray, counts: np.ndarray, pool: Pool, ledger: Ledger
+        self, cohort: np.ndarray, counts: np.ndarray, pool: Pool, ledger: Ledger
     ) -> np.ndarray:
         """Whether each client's update, of its label counts in this round, is in time. The steps
         and updates of the others are charged, but not computed, because nobody looks at them."""
