@@ -121,6 +121,7 @@ def test_a_component_with_a_built_in_name_is_refused(mine: Project):
         ("data add digits my", "there is a data set 'digits' already"),
         ("data add Own my", "'Own' must be a name of small letters, digits and -"),
         ("data add own nowhere", "nowhere: is neither an .npz nor a folder of pictures"),
+        ("data add own own.npz --side 8", "own.npz: --side resizes a folder of pictures, not "),
     ],
 )
 def test_wrong_arguments_are_one_sentence(arguments: str, sentence: str, mine: Project):

@@ -131,7 +131,7 @@ def _item_of(spec: Values) -> Item:
 
 
 def _records(cell: Cell, metric: str) -> bool:
-    parts: list[Any] = [cell.procedure, cell.selector, cell.server, cell.participation]
+    parts: list[Any] = [cell.procedure, cell.selector, cell.server]
     evaluators = [kind() for kind in EVALUATORS.values() if metric in kind.metrics]
     return any(metric in part.metrics for part in parts) or any(it.plan(cell) for it in evaluators)
 

@@ -12,7 +12,6 @@ from cohort.core.text import counted
 from cohort.results.series import label_text
 from cohort.selection import SELECTORS
 from cohort.training.evaluators import EVALUATORS
-from cohort.training.participation import PARTICIPATIONS
 from cohort.training.procedures import PROCEDURES
 from cohort.training.servers import SERVERS
 
@@ -75,7 +74,7 @@ RECORDED = {
 """What every run records, and what follows from records. Components declare the rest."""
 
 
-PARTS: list[Mapping[str, Any]] = [EVALUATORS, PROCEDURES, SELECTORS, SERVERS, PARTICIPATIONS]
+PARTS: list[Mapping[str, Any]] = [EVALUATORS, PROCEDURES, SELECTORS, SERVERS]
 
 
 def _declared() -> dict[str, Metric]:

@@ -1,14 +1,12 @@
 """Participation: which clients of a cohort answer, and with how much work."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from cohort.core.components import Catalog, NameEncoded, parameter, parser_of
-from cohort.core.metric import Metric
 
 
 class Participation(NameEncoded):
@@ -16,8 +14,6 @@ class Participation(NameEncoded):
     complete; in this base class all clients, and all of it. Dropouts and stragglers are drawn from
     random generators of their own, so that every strategy meets the same ones."""
 
-    metrics: ClassVar[Mapping[str, Metric]] = {}
-    """The metrics that it records itself, by recorded name."""
     goes_by_time: ClassVar[bool] = False
     """Whether updates can be too late, for which time must be simulated."""
 

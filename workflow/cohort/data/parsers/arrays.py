@@ -39,6 +39,8 @@ def read_user_data(
     for testing, drawn by `seed`."""
     if not path.is_dir() and path.suffix != ".npz":
         raise UserError(f"{path}: is neither an .npz nor a folder of pictures")
+    if side and not path.is_dir():
+        raise UserError(f"{path}: --side resizes a folder of pictures, not the arrays of an .npz")
     values, names, test = _read_folder(path, side) if path.is_dir() else _read_npz(path)
     if test is None:
         test = draw_part(len(names), share, "test split", seed)

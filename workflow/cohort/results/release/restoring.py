@@ -229,7 +229,7 @@ def _curves(record: Record, cell: Cell) -> Checks:
     declared = {"train_loss", "update_norm", "cohort_entropy", "updates_used"}
     declared |= {"total_weight"} if isinstance(cell.selector, UpdateWeighing) else set()
     declared |= {"available"} if cell.settings.availability != DEFAULTS["availability"] else set()
-    for part in (cell.procedure, cell.selector, cell.server, cell.participation):
+    for part in (cell.procedure, cell.selector, cell.server):
         declared.update(part.metrics)
     for evaluator in (kind() for kind in EVALUATORS.values()):
         due = [round for round in evaluator.rounds(cell) if round <= last]
