@@ -74,6 +74,17 @@ def test_counts_are_those_of_the_verdicts_on_the_pages() -> None:
         assert row and [int(cell) for cell in row[1].split("|")[1:5]] == sums
 
 
+@pytest.mark.parametrize("study", ["fedentopt", "peco", "stratify", "ucb"])
+def test_the_code_on_a_page_runs_on_the_released_runs(
+    study: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / f"docs/reproduction/{study}.md").read_text()
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(code, {})  # noqa: S102 (our own text)
+        assert capsys.readouterr().out
+
+
 def test_amls_numbers_are_those_of_the_curves() -> None:
     page = (ROOT / "docs/reproduction/aml.md").read_text()
     for name in ("iid", "sampled-50-51"):
