@@ -134,9 +134,17 @@ experiments: {one: {extends: tiny.one, strategy: [+turns]}}
 """
 """The study of `cohort try turns --on tiny.fig1`."""
 DEALT = """title: Dealt like cards
-settings: {dataset: digits, model: softmax, partition: cards, clients: 4, cohort: 2, rounds: 2, J: J2, batch: 8, lr: 0.1, seed: 0}
+settings:
+  {dataset: digits, model: softmax, partition: cards, clients: 4, cohort: 2, rounds: 2, J: J2,
+   batch: 8, lr: 0.1, seed: 0}
 experiments: {one: {axes: {strategy: [fedavg]}}}
 tables: {final: {experiment: one, metric: test_accuracy, rows: [strategy]}}
+"""
+PAIR = """
+
+class _Pair(nn.Module):
+    def forward(self, outputs):
+        return outputs, outputs
 """
 ANOTHER = "another my/selection/turns.py made "
 
@@ -175,7 +183,7 @@ def test_records_of_an_edited_strategy_are_named_and_trained_again(mine: Project
 
 @pytest.mark.slow
 def test_an_edited_partition_deals_anew_only_for_cells_that_are_missing(mine: Project):
-    """Records that its older version made stay, and are named; a model is checked before round 1."""
+    """Records of its older version stay, and are named; a model is checked before round 1."""
     for file in ("models/softmax.py", "partition/schemes/cards.py"):
         write(mine, file, (ROOT / "tests/workflow/one_of_each" / file).read_text())
     write(mine, "studies/dealt.yaml", DEALT)
@@ -184,7 +192,11 @@ def test_an_edited_partition_deals_anew_only_for_cells_that_are_missing(mine: Pr
         r"model 'softmax' returned torch.float32 of shape \(2, 7\), not float of shape \(2, 10"
     )
     assert re.search(sentence, mine.snakemake("dealt", fails=True))
-    mine.replace("my/models/softmax.py", ", classes - 3)", ", classes)")
+    mine.replace("my/models/softmax.py", ", classes - 3)", ", classes), _Pair()")
+    with (mine.root / "my/models/softmax.py").open("a") as file:
+        file.write(PAIR)
+    assert "model 'softmax' returned (tensor(" in mine.snakemake("dealt", fails=True)
+    mine.replace("my/models/softmax.py", ", classes), _Pair()", ", classes)")
     mine.snakemake("dealt")
     shards = mine.root / "results/shards/digits/cards"
     (before,) = shards.glob("*.h5")

@@ -178,7 +178,7 @@ class Emitter:
 
     @contextmanager
     def loops(self, *stops: Index | Ranges) -> Iterator[list[Index]]:
-        """Emit nested loops from 0 below each stop, or over ranges, the last one innermost."""
+        """Emit nested loops from 0 below each stop, or over ranges, the last innermost."""
         loops = (self.parts(s) if isinstance(s, Ranges) else self.loop(s) for s in stops)
         with ExitStack() as stack:
             yield [stack.enter_context(loop) for loop in loops]

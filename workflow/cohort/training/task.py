@@ -118,8 +118,9 @@ def load_task(cell: Cell, device: torch.device) -> Task:
     model = model.to(device=device, dtype=dtype, **layout)  # type: ignore[call-overload]
     with torch.no_grad():  # by a copy, as normalization layers may learn from what they see
         outputs = copy.deepcopy(model).eval()(train_samples.inputs(torch.arange(2, device=device)))
+    fits = isinstance(outputs, Tensor) and outputs.shape == (2, classes)
     wanted = f"float of shape (2, {classes}) for 2 samples of {classes} classes"
-    contract.require(outputs.shape == (2, classes), f"model '{settings.model}'", outputs, wanted)
+    contract.require(fits, f"model '{settings.model}'", outputs, wanted)
     dealt = shard_files.read(cell.inputs["shards"])
     validation_samples, validation = train_samples, dealt.validation
     if not settings.validation and store.has_validation(data):
