@@ -22,7 +22,7 @@ from tests.workflow.conftest import wait_for as wait_at_most
 from tests.workflow.test_kill import assert_same_numbers
 
 KILLS = 3
-SHORT = {"rounds": 1200, "momentum": 0.5, "lr_decay": 0.999, "evaluate_every": 100}  # some seconds
+SHORT = {"rounds": 1600, "momentum": 0.5, "lr_decay": 0.999, "evaluate_every": 100}  # some seconds
 
 
 def wait_for(condition: Callable[[], object]) -> None:
@@ -85,18 +85,21 @@ def log_of(lab: Lab) -> str:
     return "".join(log.read_text() for log in (lab.root / "results/logs/train").rglob("*.log"))
 
 
+def pause_in_the_middle(lab: Lab) -> None:
+    """The process of the only cell does nothing more until SLURM says CONT and TERM, however fast it is."""
+    wait_at_most(lambda: "start at round 0" in log_of(lab), 300, every=0.05)
+    time.sleep(0.7)
+    (process,) = lab.processes()
+    os.kill(process, signal.SIGSTOP)
+
+
 def test_time_limit(lab: Lab):
     """SLURM's warning before the end is enough for a checkpoint of the round in hand; submitted again, the cell finishes."""
     lab.cells(1, **SHORT)
     only_on_request(lab)
     lab.profile(**{"set-resources": {"train": {"runtime": 1}}, "retries": 1})
     driver = lab.begin()
-    wait_for(lambda: lab.processes() and "start at round 0" in log_of(lab))
-    time.sleep(1)
-    (process,) = lab.processes()
-    os.kill(
-        process, signal.SIGSTOP
-    )  # a minute is the shortest limit: it passes without work, until SLURM says CONT and TERM
+    pause_in_the_middle(lab)  # a minute is the shortest limit
     output, _ = driver.communicate(timeout=300)
     assert driver.returncode == 0 and "error: train: " in output, output
     first, second = lab.jobs()
@@ -112,8 +115,7 @@ alone_on_urgent = pytest.mark.xdist_group(
 def preempted(lab: Lab) -> None:
     """The job of the only cell has to make room in the middle, and the cell goes on from there."""
     driver = lab.begin()
-    wait_for(lambda: lab.processes() and "start at round 0" in log_of(lab))
-    time.sleep(1)
+    pause_in_the_middle(lab)
     command(
         "sbatch",
         "--partition=urgent",
