@@ -74,7 +74,9 @@ def _rows(plan: Plan, study: str) -> Iterator[Row]:
         for row in experiment.rows:
             cell = cells[row.digest]
             expected = common | parts[cell["strategy"]]
-            differing = {key: it for key, it in cell.items() if it != expected.get(key, it)}
+            differing = {
+                key: cell[key] for key in cell if cell[key] != expected.get(key, cell[key])
+            }
             fixed = {"experiment": name, "series": row.labels.get("series", "")}
             axes = {key: (cell[key],) for key in AXES}
             rest = {"settings": _text(differing), "digests": (row.digest,)}
@@ -116,8 +118,8 @@ def merge_rows(rows: list[Row]) -> list[Row]:
     for column in MERGED:
         joined: dict[str, Row] = {}
         for row in rows:
-            same = str([row[key] for key in row if key not in (column, "digests")])
-            first = joined.setdefault(same, row | {column: (), "digests": ()})
+            others = str([row[key] for key in row if key not in (column, "digests")])
+            first = joined.setdefault(others, row | {column: (), "digests": ()})
             for key in (column, "digests"):
                 first[key] += tuple(value for value in row[key] if value not in first[key])
         rows = list(joined.values())

@@ -48,11 +48,11 @@ PAPER = "| paper "
 
 
 class Printed(NamedTuple):
-    """A printed number beside ours: its table, the settings that it is of, whether it is of the
+    """A printed number beside ours: its table, its settings in words, whether it is of the
     paper's own method, ours less the printed one, and the verdict."""
 
     source: str
-    what: str
+    name: str
     is_own: bool
     difference: float
     verdict: str
@@ -77,8 +77,8 @@ def update_documents() -> dict[Path, str]:
     texts = {}
     for file, parts in sections.items():
         text = file.read_text(encoding="utf-8")
-        for name, made in parts.items():
-            text = put_section(text, name, made, COMMAND)
+        for name, section_text in parts.items():
+            text = put_section(text, name, section_text, COMMAND)
         texts[file] = text
     return texts
 
@@ -155,13 +155,13 @@ def _printed(study: str) -> list[Printed]:
     printed = []
     for result in sorted(results, key=lambda result: abs(result.difference)):
         labels = ["strategy", *(label for label in result.labels if label != "strategy")]
-        varying = [label for label in labels if len({it.labels[label] for it in results}) > 1]
+        varying = [label for label in labels if len({row.labels[label] for row in results}) > 1]
         words = [names.phrase(label, result.labels[label]) for label in varying]
-        if len({it.at for it in results}) > 1:
+        if len({result.at for result in results}) > 1:
             words.append(f"round{'s' if '-' in result.at else ''} {result.at}")
         is_own = result.labels["strategy"].startswith(methods)
-        source, what = f"{PAPERS[study]}, {title}", ", ".join(words)
-        printed.append(Printed(source, what, is_own, result.difference, result.verdict))
+        source, name = f"{PAPERS[study]}, {title}", ", ".join(words)
+        printed.append(Printed(source, name, is_own, result.difference, result.verdict))
     return printed
 
 
@@ -175,11 +175,11 @@ def _agreement_section(printed: Mapping[str, Sequence[Printed]]) -> str:
     titles = ["source", "numbers of", "printed", *VERDICTS, "ours higher", "nearest", "furthest"]
     rows = []
     for numbers in printed.values():
-        for is_own, whose in ((True, "its own method"), (False, "others")):
+        for is_own, owner in ((True, "its own method"), (False, "others")):
             group = [number for number in numbers if number.is_own == is_own]
             higher = sum(number.difference > 0 for number in group)
             ends = (f"{100 * number.difference:+.2f}" for number in (group[0], group[-1]))
-            rows.append([group[0].source, whose, *_counts(group), str(higher), *ends])
+            rows.append([group[0].source, owner, *_counts(group), str(higher), *ends])
     return (
         f"{table(titles, rows)}\n\nNumbers printed beside at least {ENOUGH_SEEDS} seeds of ours; "
         "differences are ours minus the printed ones, in points."
@@ -194,8 +194,8 @@ def _summary(
     rows = []
     for study, name in PAPERS.items():
         numbers = printed.get(study, ())
-        ends = (f"{100 * it.difference:+.2f} ({it.what})" for it in (*numbers[:1], *numbers[-1:]))
-        row = [f"[{name}](docs/reproduction/{study}.md)", *_counts(numbers), *ends]
+        gaps = [f"{100 * number.difference:+.2f} ({number.name})" for number in numbers]
+        row = [f"[{name}](docs/reproduction/{study}.md)", *_counts(numbers), *gaps[:1], *gaps[-1:]]
         rows.append([*row, *[NOTHING] * (7 - len(row))])
     titles = ["paper", "compared", *VERDICTS, "smallest gap", "largest gap"]
     all_claims = [claim for judged_ones in claims.values() for claim in judged_ones]

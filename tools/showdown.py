@@ -20,7 +20,7 @@ TITLES = "rank|mean rank|selector|accuracy %|minus random|ahead of random %|s/ro
 
 def leaderboard(plan: Plan, board: Comparison, standings: Standings) -> str:
     """A leaderboard as a Markdown table, with a sentence if it is no ranking."""
-    means = {(it.labels[STRATEGY], it.metric): it.sample.mean for it in board.results}
+    means = {(row.labels[STRATEGY], row.metric): row.sample.mean for row in board.results}
     rows = []
     for standing in standings.entries:
         name = standing.strategy
@@ -50,7 +50,7 @@ def means_by_setting(plan: Plan, name: str, standings: Standings) -> str:
     metrics = metrics.replace({"partition": study.titles.get("partition", {})})
     runs = statistics.runs_by_setting(metrics, spec["metric"], spec["at"], [STRATEGY])
     means = 100 * runs.pivot_table("value", STRATEGY, "setting")
-    formatted = means.loc[[it.strategy for it in standings.entries]].map("{:.2f}".format)
+    formatted = means.loc[[entry.strategy for entry in standings.entries]].map("{:.2f}".format)
     lines = [[plan.strategies[name]["title"], *row] for name, *row in formatted.itertuples()]
     return table(["selector", *means.columns], lines)
 

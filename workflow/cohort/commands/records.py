@@ -199,7 +199,7 @@ def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
     }
     texts = (f"{counted(len(runs), 'run')} {text}" for text, runs in counts.items() if runs)
     yield f"{address}: {'; '.join(texts)}"
-    for what, runs in (("other", outcome.different), ("not planned", outcome.unplanned)):
+    for reason, runs in (("other", outcome.different), ("not planned", outcome.unplanned)):
         if runs:
             more = ", ..." if len(runs) > MAX_NAMED else ""
-            yield f"  {what}: {', '.join([*runs][:MAX_NAMED])}{more}"
+            yield f"  {reason}: {', '.join([*runs][:MAX_NAMED])}{more}"

@@ -264,8 +264,8 @@ class PlannedItem(NamedTuple):
         """The Snakemake command that rebuilds this item; empty if its study has no file."""
         if self.study not in all_studies():
             return ""
-        others = [text for text in self.config if not text.startswith("scale=")]
-        config = ["--config", f"scale={self.plan.scale}", *others]
+        kept = [text for text in self.config if not text.startswith("scale=")]
+        config = ["--config", f"scale={self.plan.scale}", *kept]
         return shlex.join(["snakemake", f"{self.study}_{self.name}", *config])
 
     def cells(self) -> list[CellStatus]:
@@ -353,9 +353,9 @@ def _record_lines(record: Record) -> Iterator[str]:
         numbers = (f"{value:.6g}" for value in (values[-1], values.min(), values.max()))
         rows.append((name, len(values), *numbers))
     yield from shared.table(("metric", "values", "last", "lowest", "highest"), rows)
-    for what, sizes in record.history.traffic.items():
+    for payload, sizes in record.history.traffic.items():
         up, down, between = sizes / 1e6
-        yield f"{what:18} sent in MB: {up:.6g} up, {down:.6g} down, {between:.6g} between clients"
+        yield f"{payload:18} sent in MB: {up:.6g} up, {down:.6g} down, {between:.6g} between clients"
 
 
 def _cell_lines(plan: Plan, cell: Cell) -> Iterator[str]:

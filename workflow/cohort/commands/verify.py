@@ -116,7 +116,7 @@ def _accepted_runs(plan: Plan, folders: Sequence[Path]) -> list[Record]:
     """Restore the releases of a hand-in beside ours; return its runs but those that ours have to
     the last bit. Raise UserError for one that is of no planned cell, of another version of the
     hand-in's files, or other than ours of the same digest."""
-    names = {digest: f"{it}: run {digest}" for it in folders for digest in read_digests(it)}
+    names = {digest: f"{path}: run {digest}" for path in folders for digest in read_digests(path)}
     if strangers := sorted(names.keys() - plan.cells.keys()):
         name = names[strangers[0]]
         raise UserError(f"{name} is of no study here: its settings or selector changed")
@@ -142,25 +142,25 @@ def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) 
     check_same(f"{cell.path}: a second run", before, _train_again(cell, before, until), until)
 
 
-def check_same(what: str, before: Record, after: Record, until: int | None = None) -> None:
-    """Print how two runs of a cell differ, and raise UserError with `what` unless that is allowed.
+def check_same(name: str, before: Record, after: Record, until: int | None = None) -> None:
+    """Print how two runs of a cell differ, and raise UserError with `name` unless that is allowed.
     On the same kind of device, by the same trainer and with the same versions, all bits must be the
     same; else the last accuracies and losses must lie within their tolerance."""
-    made, again = before.header, after.header
-    reasons = list(differing_conditions(made["provenance"], again["provenance"]))
+    then, now = before.header, after.header
+    reasons = list(differing_conditions(then["provenance"], now["provenance"]))
     for reason in reasons:
         print(f"bits may differ: {reason}")
     changes, far = compare(before.history, after.history, until)
-    if again["weights_sha256"] not in ("", made["weights_sha256"]):
+    if now["weights_sha256"] not in ("", then["weights_sha256"]):
         changes.append("the final weights differ")
     if not changes and after.clients and not is_same(before, after):
         changes.append("what is recorded of clients, classes or costs differs")
     for difference in changes:
         print(paint(difference, "" if reasons else "failed"))
     if changes and not reasons:
-        raise UserError(f"{what} is not the same, and nothing explains it")
+        raise UserError(f"{name} is not the same, and nothing explains it")
     if far:
-        raise UserError(f"{what} ends elsewhere: {', '.join(far)}")
+        raise UserError(f"{name} ends elsewhere: {', '.join(far)}")
     if changes:
         print(f"the same within {POINTS:g} points of every accuracy and {SHARE:.0%} of every loss")
     else:
@@ -184,12 +184,12 @@ def _train_again(cell: Cell, before: Record, until: int | None) -> Record:
         if record.exists():
             return read(record)
         state = paths.state_folder(record)
-        made = {
+        provenance = {
             "sessions": saved_header(state)["sessions"],
             "versions": {package: version(package) for package in DECIDING_VERSIONS},
         }
         history = checkpoint.load_history(state / CHECKPOINT) or History()
-        return Record({"provenance": made, "weights_sha256": ""}, history, {})
+        return Record({"provenance": provenance, "weights_sha256": ""}, history, {})
 
 
 def differing_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
@@ -198,15 +198,16 @@ def differing_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) ->
     for file in user_files.changed_files(before):
         yield f"the record was made by another {file}"
     then, now = map(_conditions, (before, after))
-    for what in then:
-        if then[what] != now[what]:
-            yield f"its {what} was {then[what]}, and is now {now[what]}"
+    for condition in then:
+        if then[condition] != now[condition]:
+            yield f"its {condition} was {then[condition]}, and is now {now[condition]}"
 
 
-def _conditions(made: Mapping[str, Any]) -> dict[str, str]:
-    versions = {name: made["versions"].get(name, "another version") for name in DECIDING_VERSIONS}
+def _conditions(provenance: Mapping[str, Any]) -> dict[str, str]:
+    recorded = provenance["versions"]
+    versions = {name: recorded.get(name, "another version") for name in DECIDING_VERSIONS}
     for key in ("device", "trainer"):
-        sessions = (str(session.get(key)) for session in made["sessions"])
+        sessions = (str(session.get(key)) for session in provenance["sessions"])
         versions[key] = " and ".join(dict.fromkeys(sessions))
     return versions
 

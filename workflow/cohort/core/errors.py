@@ -91,9 +91,9 @@ def errors_at(where: object) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def explain_value_errors(what: str) -> Iterator[None]:
-    """Turn the ValueError by which a component refuses settings into a UserError: `what` + why."""
+def explain_value_errors(prefix: str) -> Iterator[None]:
+    """Turn the ValueError by which a component refuses settings into a UserError: `prefix` + why."""
     try:
         yield
     except ValueError as error:
-        raise UserError(f"{what}{error}") from None
+        raise UserError(f"{prefix}{error}") from None

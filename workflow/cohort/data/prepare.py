@@ -73,16 +73,16 @@ def prepare(plan: str | Path, output: str | Path) -> None:
 
 def _check(settings: Mapping[str, Any], name: str, split: Split | None) -> None:
     """Raise UserError if a split is not as datasets.yaml describes it."""
-    what = f"{settings['dataset']}: {name}"
+    part = f"{settings['dataset']}: {name}"
     if split is None:
         if settings[name]:
-            raise UserError(f"{what} does not exist, datasets.yaml says otherwise")
+            raise UserError(f"{part} does not exist, datasets.yaml says otherwise")
         return
     count, shape = len(split.labels), list(split.values.shape)
     if shape != [count, *settings["shape"]] or count != settings[name]:
         wanted = f"datasets.yaml expects {settings[name]} of {settings['shape']}"
         has = f"{shape[0]} samples of {shape[1:]} and {count} labels"
-        raise UserError(f"{what} has {has}, {wanted}")
+        raise UserError(f"{part} has {has}, {wanted}")
     for key, numbers, limit in (
         ("labels", split.labels, settings["classes"]),
         ("groups", split.groups, settings["groups"]),
@@ -90,27 +90,27 @@ def _check(settings: Mapping[str, Any], name: str, split: Split | None) -> None:
         if numbers is None or limit is None:
             if numbers is not limit:
                 verb = "lacks" if numbers is None else "has"
-                raise UserError(f"{what} {verb} {key}, datasets.yaml says otherwise")
+                raise UserError(f"{part} {verb} {key}, datasets.yaml says otherwise")
         elif len(numbers) != count or numbers.min() < 0 or numbers.max() >= limit:
             wanted = f"one of 0 to {limit - 1} for each sample"
-            raise UserError(f"{what} has {key} that are not {wanted}")
+            raise UserError(f"{part} has {key} that are not {wanted}")
 
 
 def _write(
     file: h5py.File, name: str, split: Split, dtype: type[np.integer[Any]], moments: Moments | None
 ) -> None:
-    what, values, begin = f"{file.attrs['dataset']}: {name}", split.values, 0
+    part, values, begin = f"{file.attrs['dataset']}: {name}", split.values, 0
     stored = file.create_dataset(f"{name}/values", values.shape, dtype, track_times=False)
     blocks = values.read() if isinstance(values, Blocks) else [values]
     for block in blocks:
         if (block.astype(dtype) != block).any():
-            raise UserError(f"{what} holds values that are not {np.dtype(dtype).name}")
+            raise UserError(f"{part} holds values that are not {np.dtype(dtype).name}")
         stored[begin : begin + len(block)] = block
         begin += len(block)
         if moments is not None:
             moments.add(block)
     if begin != values.shape[0]:
-        raise UserError(f"{what} ends after {begin} of {values.shape[0]} samples")
+        raise UserError(f"{part} ends after {begin} of {values.shape[0]} samples")
     for key, numbers in (("labels", split.labels), ("groups", split.groups)):
         if numbers is not None:
             file.create_dataset(f"{name}/{key}", data=numbers.astype(np.uint16), track_times=False)

@@ -53,7 +53,7 @@ def check(network: nn.Module, layers: nn.Module, inputs: Tensor, precision: str 
     try:
         for module in (padding.with_padding(network), layers):
             state = network.state_dict()
-            rows = {name: torch.stack([it, (0.9 * it).to(it)]) for name, it in state.items()}
+            rows = {name: torch.stack([row, (0.9 * row).to(row)]) for name, row in state.items()}
             leaves = [rows[name].requires_grad_() for name in names]
             is_rough = module is layers and precision == "bfloat16"
             with torch.autocast(inputs.device.type, torch.bfloat16, enabled=is_rough):
@@ -204,8 +204,8 @@ class _Convolution(Function):
             gradients = convolution.activation_gradient(*args)
         if ctx.needs_input_grad[0]:
             of_images = convolution.input_gradient(gradients, weights, ctx.shape, ctx.precision)
-        both = images, gradients
-        of_weights, of_bias = convolution.weight_gradients(*both, ctx.shape, ctx.precision)
+        pair = images, gradients
+        of_weights, of_bias = convolution.weight_gradients(*pair, ctx.shape, ctx.precision)
         bias_gradient = of_bias if ctx.needs_input_grad[2] else None
         return of_images, of_weights, bias_gradient, None, None, None, None
 

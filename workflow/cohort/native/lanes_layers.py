@@ -64,8 +64,8 @@ class LanesLayout:
         self.arena = Arena(target)
         shapes = [layers[0].inputs, *(layer.outputs for layer in layers)]
         readers = list(zip(shapes, [*layers, None], strict=True))
-        self.activations = [self._allocate_array(*both, True) for both in readers]
-        self.gradients = [self._allocate_array(*both, False) for both in readers]
+        self.activations = [self._allocate_array(*reader, True) for reader in readers]
+        self.gradients = [self._allocate_array(*reader, False) for reader in readers]
         self.unpooled = [self._allocate_unpooled(number) for number in range(len(layers))]
         # a bit per lane for each mask, with room for one or more masks in a number
         sizes = (self.blocks * math.prod(layer.outputs) * 4 * layer.pools for layer in layers)

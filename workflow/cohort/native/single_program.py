@@ -326,8 +326,8 @@ class SingleSampleConvolutionCode(SingleSampleCode):
                 offset = down * self.row + right * self.column + part
                 pairs.append((tap * self.inner + part, offset))
         arrays = self.layout.activations[self.number], self.layout.gradients[self.number]
-        for some in (pairs[start : start + tile] for start in range(0, len(pairs), tile)):
-            sums = emit.variables([ZERO] * len(some))
+        for taps in (pairs[start : start + tile] for start in range(0, len(pairs), tile)):
+            sums = emit.variables([ZERO] * len(taps))
             with (
                 self.emit_loop_over_nonzero(count) as (entry, input_offset),
                 sums.update() as values,
@@ -335,12 +335,12 @@ class SingleSampleConvolutionCode(SingleSampleCode):
                 listed = self.layout.listed[self.number]
                 gradient = emit.broadcast(emit.load_number("%memory", entry, listed))
                 inputs, goals = (emit.pointer("%memory", input_offset, array) for array in arrays)
-                for number, (weight, offset) in enumerate(some):
+                for number, (weight, offset) in enumerate(taps):
                     values[number] = emit.fma(gradient, emit.load(inputs, offset), values[number])
                     added = emit.load(goals, offset)
                     changed = emit.fma(gradient, emit.load(weights, weight), added)
                     emit.store(changed, goals, offset)
-            for (weight, _), value in zip(some, sums.load(), strict=True):
+            for (weight, _), value in zip(taps, sums.load(), strict=True):
                 changed = emit.fma(negative_rate, value, emit.load(weights, weight))
                 emit.store(changed, weights, weight)
 
@@ -372,8 +372,8 @@ class FirstConvolutionCode(SingleSampleConvolutionCode):
         max_taps = max(1, (self.layout.target.tile - vectors) // vectors)
         taps = [(inner, tap) for inner in range(self.layer.inner) for tap in range(self.layer.taps)]
         parts = [taps[start : start + max_taps] for start in range(0, len(taps), max_taps)]
-        for number, some in enumerate(parts):
-            self._emit_tap_step(some, vectors, has_bias=number == 0)
+        for number, part in enumerate(parts):
+            self._emit_tap_step(part, vectors, has_bias=number == 0)
 
     def _emit_tap_step(self, taps: Sequence[tuple[int, int]], vectors: int, has_bias: bool) -> None:
         """Emit the step of the weights of some taps, and of the biases if `has_bias`."""

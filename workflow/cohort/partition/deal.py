@@ -22,7 +22,9 @@ RARE = 1e-3  # a class with a smaller share of all samples may be lost, such as 
 def deal(plan: str | Path, output: str | Path) -> None:
     """Deal the data set that a plan file names, and write the shards to `output`."""
     planned = read_plan(plan)
-    check_digest(planned, lambda it: shard_identity(it.settings, digest_in(it.inputs["data"])))
+    check_digest(
+        planned, lambda plan: shard_identity(plan.settings, digest_in(plan.inputs["data"]))
+    )
     write(output, deal_data(planned.settings, planned.inputs["data"]))
 
 
@@ -31,7 +33,7 @@ def deal_data(settings: Mapping[str, Any], data: str | Path) -> Shards:
     labels, groups, classes = read_labels(data)
     seed = settings["seed"]
     used = draw_share(labels, settings["samples"], "train share")
-    remaining, before = (np.bincount(these, minlength=classes) for these in (labels[used], labels))
+    remaining, before = (np.bincount(part, minlength=classes) for part in (labels[used], labels))
     if ((remaining == 0) & (before >= RARE * len(labels))).any():
         share = f"{settings['samples']:g} of {settings['dataset']}"
         raise UserError(f"{share} leaves a class without a sample; take a larger share")
@@ -46,7 +48,7 @@ def deal_data(settings: Mapping[str, Any], data: str | Path) -> Shards:
         chosen = scheme.overlapping_clients(len(whole), copy.deepcopy(rng))
         training, holdouts = _split_holdout(whole, settings["holdout"], seed)
         retained, borrowed = scheme.borrow(training, rng)
-    shards = [used[np.concatenate(both)] for both in zip(retained, borrowed, strict=True)]
+    shards = [used[np.concatenate(parts)] for parts in zip(retained, borrowed, strict=True)]
     if scheme.exact:  # the share of what each client trains on that it borrowed
         pairs = zip(borrowed, shards, strict=True)
         shares = np.array([len(extra) / max(len(part), 1) for extra, part in pairs])
@@ -90,7 +92,7 @@ def _split_holdout(parts: Parts, share: float, seed: int) -> tuple[Parts, Parts]
         _set_aside(part, int(share * len(part)), generator(seed, "holdout", client=client))
         for client, part in enumerate(parts)
     ]
-    return [rest for rest, _ in pairs], [aside for _, aside in pairs]
+    return [training for training, _ in pairs], [aside for _, aside in pairs]
 
 
 def _set_aside(samples: np.ndarray, count: int, rng: Rng) -> tuple[np.ndarray, np.ndarray]:

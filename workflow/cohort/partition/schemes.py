@@ -479,7 +479,7 @@ class Overlap(Scheme):
     def borrow(self, parts: Parts, rng: Rng) -> tuple[Parts, Parts]:
         chosen, donors = self._split(len(parts), rng)
         sizes = np.array([len(part) for part in parts])
-        retained, borrowed = (list(both) for both in super().borrow(parts, rng))
+        retained, borrowed = map(list, super().borrow(parts, rng))
         for client, ratio in zip(chosen, self.ratios, strict=True):
             amount = round((ratio if self.replace else ratio / (1 - ratio)) * sizes[client])
             if amount > (size := sizes[donors].sum()):

@@ -77,10 +77,10 @@ class Stages:
         planned = ChainMap(self._plan.shards, self._plan.data)
         return self._require_planned("shards or data", digest, planned)
 
-    def _require_planned(self, what: str, digest: str, planned: Mapping[str, T]) -> T:
+    def _require_planned(self, kind: str, digest: str, planned: Mapping[str, T]) -> T:
         if digest not in planned:
             where = f"at scale {self.plan.scale}: add --config studies=STUDY scale=SCALE"
-            raise UserError(f"no listed study has the {what} {digest} {where}")
+            raise UserError(f"no listed study has the {kind} {digest} {where}")
         return planned[digest]
 
     def _info(self, cell: Cell) -> DatasetInfo:

@@ -101,7 +101,7 @@ class Expansion:
             full = self._full_experiments()
             papers = dict.fromkeys(full, name)
             papers |= {key: source.study for key, source in self.extended.items()}
-            matrices = {key: (it.axes, it.cells) for key, it in full.items()}
+            matrices = {key: (full[key].axes, full[key].cells) for key in full}
             facets, notes = self._checked_facets((figures, tables), matrices, papers)
             experiments, scale_notes = self._planned_experiments(full, facets)
             for key, spec in (figures | tables).items():

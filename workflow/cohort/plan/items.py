@@ -32,8 +32,8 @@ def check_names(
     and a key figure that is none."""
     if CLAIMS_TABLE in {*figures, *tables}:
         raise UserError(f"'{CLAIMS_TABLE}' is the name of the table of claims; rename yours")
-    if both := sorted(figures.keys() & tables.keys()):
-        raise UserError(f"'{both[0]}' names both a figure and a table; rename one of them")
+    if shared := sorted(figures.keys() & tables.keys()):
+        raise UserError(f"'{shared[0]}' names both a figure and a table; rename one of them")
     experiments = content["experiments"]
     for name, spec in [*figures.items(), *tables.items()]:
         key = spec["experiment"]
@@ -81,7 +81,7 @@ def check_recorded(spec: Values, cells: Sequence[Cell]) -> None:
     """Reject a figure or table of a metric that none of these cells records."""
     for metric in {measure.metric for measure in _item_of(spec).measures()} - RECORDED.keys():
         if cells and not any(_records(cell, metric) for cell in cells):
-            settings = [it.setting for it in EVALUATORS.values() if metric in it.metrics]
+            settings = [part.setting for part in EVALUATORS.values() if metric in part.metrics]
             hint = f"; set {' or '.join(settings)}" if settings else ""
             raise UserError(f" shows {metric}, which none of its runs records{hint}")
 
@@ -132,8 +132,8 @@ def _item_of(spec: Values) -> Item:
 
 def _records(cell: Cell, metric: str) -> bool:
     parts: list[Any] = [cell.procedure, cell.selector, cell.server]
-    evaluators = [kind() for kind in EVALUATORS.values() if metric in kind.metrics]
-    return any(metric in part.metrics for part in parts) or any(it.plan(cell) for it in evaluators)
+    parts += [kind() for kind in EVALUATORS.values() if kind().plan(cell)]
+    return any(metric in part.metrics for part in parts)
 
 
 def _check_known(values: Iterable[str], existing: Iterable[Any], sentence: str) -> None:
@@ -154,9 +154,9 @@ def _check_averages(item: Item, axes: Axes, cells: Iterable[Values]) -> None:
         first = seen.setdefault(tuple(cell.get(label) for label in labels), cell)
         for axis in free:
             if cell.get(axis) != first.get(axis):
-                both = f"{axis} {first.get(axis)} and {cell.get(axis)} as if they were seeds"
+                values = f"{axis} {first.get(axis)} and {cell.get(axis)} as if they were seeds"
                 hint = "panels, hue, x or rows), or show an experiment that has one of them"
-                raise UserError(f" would average runs with {both}; keep them apart by it ({hint}")
+                raise UserError(f" would average runs with {values}; keep them apart by it ({hint}")
 
 
 def _check_paper(

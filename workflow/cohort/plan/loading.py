@@ -147,13 +147,13 @@ class Availability:
         """Split off cells without a record that cannot be run here: return the study without them
         and what can no longer be drawn, and notes on lost cells."""
         data = {planned.path: planned for planned in resolver.data.values()}
-        experiments, skipped, notes = {}, {}, list[str]()
+        kept, skipped, notes = {}, {}, list[str]()
         for name, experiment in study.experiments.items():
             cells = {row.digest: resolver.cells[row.digest] for row in experiment.rows}
-            why = {key: self._lacks(it, data[it.inputs["data"]]) for key, it in cells.items()}
+            why = {key: self._lacks(cell, data[cell.inputs["data"]]) for key, cell in cells.items()}
             rows = [row for row in experiment.rows if not why[row.digest]]
             if rows:
-                experiments[name] = replace(experiment, rows=rows)
+                kept[name] = replace(experiment, rows=rows)
             if lost := [(row, why[row.digest]) for row in experiment.rows if why[row.digest]]:
                 skipped[name] = lost
                 specs = study.drawn_items().items()
@@ -163,9 +163,9 @@ class Availability:
                 count, of = len({row.digest for row, _ in lost}), len(experiment.rows)
                 where = f"{study.name}.{name}: {count} of {counted(of, 'cell')}"
                 notes.append(f"{where} skipped: {reasons}{undrawn}")
-        figures = {key: it for key, it in study.figures.items() if it["experiment"] in experiments}
-        tables = {key: it for key, it in study.tables.items() if it["experiment"] in experiments}
-        study = replace(study, experiments=experiments, figures=figures, tables=tables)
+        figures = {key: spec for key, spec in study.figures.items() if spec["experiment"] in kept}
+        tables = {key: spec for key, spec in study.tables.items() if spec["experiment"] in kept}
+        study = replace(study, experiments=kept, figures=figures, tables=tables)
         return replace(study, skipped=skipped), notes
 
     def _lacks(self, cell: Cell, data: PlannedFile) -> str:

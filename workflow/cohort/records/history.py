@@ -49,9 +49,9 @@ class History:
 
     def add_traffic(self, sent: Mapping[str, Mapping[str, int]]) -> None:
         """Add a round's bytes to the run's totals, by content and recipient."""
-        for what, by_way in sent.items():
-            before = self.traffic.get(what, np.zeros(len(WAYS), dtype=np.int64))
-            self.traffic[what] = before + np.array([by_way.get(way, 0) for way in WAYS])
+        for payload, by_way in sent.items():
+            before = self.traffic.get(payload, np.zeros(len(WAYS), dtype=np.int64))
+            self.traffic[payload] = before + np.array([by_way.get(way, 0) for way in WAYS])
 
     def last(self, name: str) -> float:
         """The latest value of a metric, NaN if there is none yet."""
@@ -79,7 +79,7 @@ class History:
                 rounds, values = zip(*pairs, strict=True) if pairs else ((), ())
                 arrays[f"{group}/{name}/round"] = np.array(rounds, dtype=np.int64)
                 arrays[f"{group}/{name}/value"] = np.array(values, dtype=np.float64)
-        return arrays | {f"traffic/{what}": sizes for what, sizes in self.traffic.items()}
+        return arrays | {f"traffic/{name}": sizes for name, sizes in self.traffic.items()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:

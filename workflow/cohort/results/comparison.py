@@ -200,13 +200,14 @@ def measures_of(table: Table | Leaderboard, **fields: Any) -> list[Measure]:
 
 def check_measures(measures: Sequence[Measure], available: Sequence[str]) -> None:
     """Raise UserError for a measure whose metric, or its gain, or whose `at` does not exist."""
-    for metric, at, shown_metric in ((it.metric, it.at, it.shown_metric) for it in measures):
+    for measure in measures:
+        metric, at = measure.metric, measure.at
         if metric not in available:
             near = suggest(metric, available)
             raise UserError(f"also names the metric '{metric}', which is not known{near}")
         if at not in series.WORDS and not series.rounds_of(at):
             raise UserError(f"also: '{at}' is not a value of at{suggest(str(at), series.WORDS)}")
-        if shown_metric not in METRICS:
+        if measure.shown_metric not in METRICS:
             raise UserError(f"minus cannot subtract {metric}, of which no gain is known")
 
 
@@ -383,11 +384,12 @@ def _with_contrasts(results: Sequence[Result]) -> list[Result]:
         labels = result.labels.items()
         return tuple(value for name, value in labels if name != STRATEGY and "." not in name)
 
-    bases = {setting(it): it.values for it in results if it.labels.get(STRATEGY) == BASELINE}
+    bases = [result for result in results if result.labels.get(STRATEGY) == BASELINE]
+    base_values = {setting(base): base.values for base in bases}
     compared = []
     for result in results:
         is_base = result.labels.get(STRATEGY, BASELINE) == BASELINE
-        contrast = paired_differences(result.values, bases.get(setting(result), {}))
+        contrast = paired_differences(result.values, base_values.get(setting(result), {}))
         against = contrast if contrast.n and not is_base else None
         compared.append(replace(result, against=against))
     return compared

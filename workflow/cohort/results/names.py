@@ -127,7 +127,8 @@ class Names:
     def ordered(self, label: str, values: Iterable[str]) -> list[str]:
         """The distinct values in the study's order, those that it does not list last, ascending."""
         ranks = {value: index for index, value in enumerate(self.orders.get(label, []))}
-        return sorted(set(values), key=lambda it: (ranks.get(it, len(ranks)), _natural_key(it)))
+        ascending = sorted(set(values), key=_natural_key)
+        return sorted(ascending, key=lambda value: ranks.get(value, len(ranks)))
 
     def title(self, label: str) -> str:
         """A label as a title: `selector.buffer` is `Buffer`."""

@@ -189,7 +189,7 @@ def match_values(
             text, *others = {label_text(cell.get(name)) for cell in group}
             if not others and text != NO_VALUE:
                 shared[name] = text
-        fitting = [value for same in by_labels.values() if same[0].fits(shared) for value in same]
+        fitting = [value for row in by_labels.values() if row[0].fits(shared) for value in row]
         best = min((SOURCES.index(value.source) for value in fitting), default=0)
         trusted = [value for value in fitting if value.source == SOURCES[best]]
         candidates = [[value] for value in trusted] if at else _curves(trusted)

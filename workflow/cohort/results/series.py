@@ -118,10 +118,10 @@ def restored_sentences(cells: Iterable[Mapping[str, Any]], *, by_others: bool = 
     sentences, runs = [], counted(len(finished), "finished run")
     for origin, strategies in by_origin.items():
         is_ours = all(map(OURS.fullmatch, origin))
-        whose = "" if is_ours else f" ({', '.join(dict.fromkeys(strategies))})"
+        names = "" if is_ours else f" ({', '.join(dict.fromkeys(strategies))})"
         if not (by_others and is_ours):
             name = " ".join(" and ".join(origin).split())
-            sentences.append(f"Restored from {name}: {len(strategies):,} of {runs}{whose}.")
+            sentences.append(f"Restored from {name}: {len(strategies):,} of {runs}{names}.")
     return sentences
 
 

@@ -148,8 +148,8 @@ class SignedRanks(Sample):
         leave out differences of 0."""
         differences = np.array([value for value in self.values if value])
         ranks = np.round(2 * stats.rankdata(np.abs(differences))).astype(int)  # halves as wholes
-        ways = _count_signings(ranks)
-        by_ranks = ways[ranks[differences > 0].sum() :].sum() / ways.sum()
+        signings = _count_signings(ranks)
+        by_ranks = signings[ranks[differences > 0].sum() :].sum() / signings.sum()
         return max(float(by_ranks), self._sign_test())
 
     def interval(self, level: float = ALPHA) -> tuple[float, float]:
@@ -159,8 +159,8 @@ class SignedRanks(Sample):
         means = (array[:, None] + array)[np.triu_indices(self.n)] / 2
         ends = []
         for ordered, ranks in ((means, np.arange(1, self.n + 1)), (array, np.ones(self.n, int))):
-            ways = _count_signings(ranks)
-            left_out = int((np.cumsum(ways) / ways.sum() <= level / 2 + 1e-12).sum())
+            signings = _count_signings(ranks)
+            left_out = int((np.cumsum(signings) / signings.sum() <= level / 2 + 1e-12).sum())
             padded = np.sort(np.append(ordered, [-np.inf, np.inf]))
             ends.append((float(padded[left_out]), float(padded[-1 - left_out])))
         return min(low for low, _ in ends), max(high for _, high in ends)
@@ -168,10 +168,10 @@ class SignedRanks(Sample):
 
 def _count_signings(ranks: np.ndarray) -> np.ndarray:
     """Count the ways to sign these ranks so that the positive ones add up to 0, 1, 2, and so on."""
-    ways = np.ones(1)
+    counts = np.ones(1)
     for rank in ranks:
-        ways = np.pad(ways, (0, rank)) + np.pad(ways, (rank, 0))
-    return ways
+        counts = np.pad(counts, (0, rank)) + np.pad(counts, (rank, 0))
+    return counts
 
 
 def paired_differences(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Sample:
@@ -244,9 +244,9 @@ def _standard_error(ours: Sample, sd: float | None, runs: int) -> tuple[float, f
     elif is_believed:
         is_believed = not ours.sd
     if is_believed:
-        both = measured + printed
-        welch = both**2 / (measured**2 / (ours.n - 1) + printed**2 / (runs - 1)) if both else 1.0
-        return math.sqrt(both), min(welch, ours.n - 1.0)
+        total = measured + printed
+        welch = total**2 / (measured**2 / (ours.n - 1) + printed**2 / (runs - 1)) if total else 1.0
+        return math.sqrt(total), min(welch, ours.n - 1.0)
     borrowed = max(printed, ours.sd**2 / max(runs, 1), measured)
     return math.sqrt(measured + borrowed), ours.n - 1.0
 
@@ -285,7 +285,9 @@ class Scores:
         strategies, settings = table["strategy"].unique(), list(table["setting"].unique())
         runs = table.pivot(index=["setting", "seed"], columns="strategy", values="value")
         runs = runs[list(strategies)].dropna().reset_index("setting")  # pivot raises for duplicates
-        runs = runs.sort_values("setting", key=lambda it: it.map(settings.index), kind="stable")
+        runs = runs.sort_values(
+            "setting", key=lambda column: column.map(settings.index), kind="stable"
+        )
         shared, positions = pd.factorize(runs.pop("setting"))[::-1]
         values = runs.to_numpy(dtype=float).T.round(DIGITS)
         return cls(tuple(strategies), tuple(shared), values, positions, better)
@@ -498,7 +500,8 @@ def means_by_seed(runs: DataFrame, label: str) -> DataFrame:
     value, a row for each seed that all have in all of these settings."""
     shared = runs.pivot(index=["seed", "setting"], columns=label, values="value").dropna()
     settings = shared.index.unique("setting").size
-    return shared.groupby("seed").filter(lambda it: len(it) == settings).groupby("seed").mean()
+    complete = shared.groupby("seed").filter(lambda group: len(group) == settings)
+    return complete.groupby("seed").mean()
 
 
 def _differences(runs: DataFrame) -> dict[str, Estimate]:

@@ -35,11 +35,11 @@ class Ledger:
         self.costs[cost] = self.costs.get(cost, 0) + amount
 
     def add_traffic(
-        self, what: str, size: int, *, to: Literal["server", "clients", "client"], copies: int = 1
+        self, name: str, size: int, *, to: Literal["server", "clients", "client"], copies: int = 1
     ) -> None:
         """Count bytes that were sent: `copies` messages of `size` bytes from clients to the server,
         from the server to clients, or from one client to another (`to="client"`)."""
-        self.traffic.setdefault(what, dict.fromkeys(WAYS, 0))[to] += size * copies
+        self.traffic.setdefault(name, dict.fromkeys(WAYS, 0))[to] += size * copies
         self.add(WAYS[to], size * copies)
 
     def add_evaluation(self, samples: int, client: int | None) -> None:

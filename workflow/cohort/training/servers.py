@@ -163,8 +163,8 @@ class Scaffold(ServerRule):
     def control_variate(self, memory: Weights, client: int, lr: float) -> Weights:
         scale, variates = lr if self.unit == "step" else 1, {}
         for key in memory:
-            name, _, whose = key.rpartition("/")
-            if whose == ALL:
+            name, _, owner = key.rpartition("/")
+            if owner == ALL:
                 estimate = memory.get(f"{name}/{client}", memory.get(f"{name}/{START}"))
                 variate = -memory[key] if estimate is None else estimate - memory[key]
                 variates[name] = variate / scale

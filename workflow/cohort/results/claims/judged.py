@@ -187,8 +187,12 @@ def _judged_claim(
     compared = []
     for comparison, paper, ours in zip_longest(comparisons, papers.comparisons, runs.comparisons):
         points = [
-            {"name": claim.name_of(it, names), "experiment": it.experiment, "labels": it.labels}
-            for it in comparison.points
+            {
+                "name": claim.name_of(point, names),
+                "experiment": point.experiment,
+                "labels": point.labels,
+            }
+            for point in comparison.points
         ]
         sides = {"paper": asdict(paper), "ours": asdict(ours)} if ours else {}
         label = comparison_name(comparison, names)
@@ -392,8 +396,8 @@ def _notes(claim: Claim, comparison: PointComparison, values: Sequence[Value], n
                 "at chance level": value.at_chance,
             }
             name, is_cut = claim.name_of(point, names), is_cut or bool(value.censored)
-            for what, count in counts.items():
-                text += f", {count} of {value.n} runs {what} ({name})" if count else ""
+            for outcome, count in counts.items():
+                text += f", {count} of {value.n} runs {outcome} ({name})" if count else ""
     if is_cut:
         text += f", means restricted to {point_values.last_round(values) + 1:.6g} rounds"
     return text
@@ -406,7 +410,7 @@ def _by_point(claim: Claim, comparisons: ComparisonValues, names: Names) -> tupl
     missing: dict[tuple[str, ...], str] = {}
     for comparison, values in comparisons:
         for point, value in zip(comparison.points, values, strict=True):
-            by_key[point.key] = min(by_key.get(point.key, value), value, key=lambda it: it.n)
+            by_key[point.key] = min(by_key.get(point.key, value), value, key=lambda value: value.n)
             if not value.is_complete:
                 parts = [claim.name_of(point, names), comparison_name(comparison, names)]
                 missing[point.key] = ", ".join(filter(None, parts))

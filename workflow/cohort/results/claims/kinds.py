@@ -360,9 +360,9 @@ class Average(Gain):
                         for point in sweep.at(self.along, pair).points
                     ]
             if (settings := len(points) // 2) < MIN_SETTINGS:
-                both = f"pairs names {' and '.join(pair)}, which {settings} settings have together"
+                why = f"pairs names {' and '.join(pair)}, which {settings} settings have together"
                 hint = "so judge them one by one (kind gain)"
-                raise UserError(f"{both}; an average takes at least {MIN_SETTINGS}, {hint}")
+                raise UserError(f"{why}; an average takes at least {MIN_SETTINGS}, {hint}")
             comparisons.append(PointComparison(points))
         return comparisons
 

@@ -223,18 +223,18 @@ def paper_results(study: str, points: Sequence[Point], items: str) -> list[Repor
     unknown or has two values for a point."""
     results: dict[Any, Reported] = {}
     for metric, at in dict.fromkeys((point.metric, str(point.at)) for point in points):
-        same = [point for point in points if (point.metric, str(point.at)) == (metric, at)]
-        labels = list(dict.fromkeys(label for point in same for label in point.labels))
+        measured = [point for point in points if (point.metric, str(point.at)) == (metric, at)]
+        labels = list(dict.fromkeys(label for point in measured for label in point.labels))
         single, curves = paper.read_papers(paper.paper_files(study), items, metric)
         # the best values are printed with the rounds in which they were reached
         printed = "max" if leader_of(at) else at
         single = [value for value in single if value.at == printed]
         matched = []
         for values, where in ((single, printed), (curves, "")):
-            cells = [point.labels for point in same]
+            cells = [point.labels for point in measured]
             matches = paper.match_values(values, cells, labels, labels, at=where)
             matched.append({tuple(match.labels.values()): match.values for match in matches})
-        for point in same:
+        for point in measured:
             key = tuple(point.labels.get(label, series.NO_VALUE) for label in labels)
             value, curve = (by_labels[key] for by_labels in matched)
             results[point.key, metric, at] = (next(iter(value), None), curve)

@@ -131,7 +131,8 @@ def arrange(kind: Kind, cells: DataFrame, style: Style) -> Panels:
     panels = [dict(zip(labels, key, strict=True)) for key in keys if key in existing]
     row = prod(len(style.shown_values[label]) for label in labels[1:])
     is_full = kind.rows and len(panels) == row * len(style.shown_values[labels[0]])
-    return {divmod(i, row if is_full else _even(len(panels))): it for i, it in enumerate(panels)}
+    columns = row if is_full else _even(len(panels))
+    return {divmod(i, columns): panel for i, panel in enumerate(panels)}
 
 
 def place_parts(panels: Panels, parts: int) -> tuple[Panels, list[tuple[int, int]]]:
@@ -200,8 +201,8 @@ def _draw_panel(
     kind, _, paper = part
     if len(panel_rows := select(rows, labels)):
         kind.draw(axes, panel_rows, style)
-        paper = [it for it in paper if it.values and labels.items() <= it.labels.items()]
-        paper = [it for it in paper if style.shows(it.labels)]
+        paper = [line for line in paper if line.values and labels.items() <= line.labels.items()]
+        paper = [line for line in paper if style.shows(line.labels)]
         if paper:
             kind.draw_paper(axes, paper, style)
         axes.set(xlabel="", ylabel="")  # seaborn sets the names of columns

@@ -99,14 +99,14 @@ def _crate(
         },
         "#rows": {"hasPart": tables},
     }
-    entities = [it | variable.get(it["@id"], {}) for it in DESCRIPTIONS["crate"]["@graph"]]
+    entities = [fixed | variable.get(fixed["@id"], {}) for fixed in DESCRIPTIONS["crate"]["@graph"]]
     return [*entities, license, *files, *parameters, *others, *actions]
 
 
 def _run(run: Record) -> list[Entity]:
     """The action that is a run, and what it refers to: values of its inputs, software, hardware."""
-    header, settings, made = run.header, run.header["settings"], run.header["provenance"]
-    sessions, cost = made["sessions"], run.history.cost["seconds"]
+    header, settings, provenance = run.header, run.header["settings"], run.header["provenance"]
+    sessions, cost = provenance["sessions"], run.history.cost["seconds"]
     started, resumed = (datetime.fromisoformat(sessions[at]["started"]) for at in (0, -1))
     seconds = sum(value for round, value in cost if round > sessions[-1]["from_round"])
     inputs = [
@@ -114,12 +114,12 @@ def _run(run: Record) -> list[Entity]:
         for name in PARAMETERS
         if name in settings and settings[name] != DEFAULTS.get(name)
     ]
-    trainer = _value("trainer", made["trainer"])
-    devices = [_value("device", name) | {"propertyID": HARDWARE} for name in made["devices"]]
-    parts = (made["versions"] | made.get("my", {})).items()
+    trainer = _value("trainer", provenance["trainer"])
+    devices = [_value("device", name) | {"propertyID": HARDWARE} for name in provenance["devices"]]
+    parts = (provenance["versions"] | provenance.get("my", {})).items()
     needed = [_software(f"{name}-{version}", name, version) for name, version in parts]
-    content = hashlib.sha256(json.dumps([made["commit"], *parts]).encode()).hexdigest()
-    version = f"{made['versions'].get('cohort', '')}+{made['commit']}"
+    content = hashlib.sha256(json.dumps([provenance["commit"], *parts]).encode()).hexdigest()
+    version = f"{provenance['versions'].get('cohort', '')}+{provenance['commit']}"
     software = _software(f"cohort-{content[:12]}", "Cohort", version)
     software["softwareRequirements"] = _refs(needed)
     labels = [str(settings.get(key)) for key in paths.CELL_FOLDERS]

@@ -213,21 +213,21 @@ class RunFrames:
         """Convert the tables of a release, given by name; one that is missing has no rows. Texts
         replace a dictionary's codes, as seaborn likes it."""
         empty = pa.table({"digest": pa.array([], pa.string())})
-        frames = []
+        frames, is_coded = [], pa.types.is_dictionary
         for table in (tables.get(field.name, empty) for field in fields(cls)):
             plain = [
-                it.with_type(it.type.value_type) if pa.types.is_dictionary(it.type) else it
-                for it in table.schema
+                field.with_type(field.type.value_type) if is_coded(field.type) else field
+                for field in table.schema
             ]
             frames.append(table.cast(pa.schema(plain)).to_pandas())
         return cls(*frames)
 
     def metric(self, *names: str) -> pd.DataFrame:
         """The values of these metrics by round, one row each, with all settings of its run."""
-        known = self.curves["metric"].unique() if len(self.curves) else ()
+        metrics = self.curves["metric"].unique() if len(self.curves) else ()
         for name in names:
-            if name not in known:
-                raise UserError(f"no run here has the metric '{name}'{suggest(name, known)}")
+            if name not in metrics:
+                raise UserError(f"no run here has the metric '{name}'{suggest(name, metrics)}")
         return self.curves[self.curves["metric"].isin(names)].merge(self.runs, on="digest")
 
 
@@ -277,8 +277,10 @@ def _table_of_runs(records: Sequence[Record]) -> pa.Table:
         values = [row.get(name) for row in rows]
         types = {type(value) for value in values if value is not None}
         is_json = len(types) > 1 or dict in types or (list in types and name != "devices")
-        packed = functools.partial(json.dumps, sort_keys=True, separators=(",", ":"))
-        column = pa.array([packed(it) if is_json and it is not None else it for it in values])
+        if is_json:
+            packed = functools.partial(json.dumps, sort_keys=True, separators=(",", ":"))
+            values = [None if value is None else packed(value) for value in values]
+        column = pa.array(values)
         field = pa.field(name, column.type, metadata=IS_JSON if is_json else None)
         columns[field] = column
     return pa.Table.from_arrays([*columns.values()], schema=pa.schema([*columns]))
@@ -295,7 +297,7 @@ def _row(record: Record) -> Row:
         **{
             name: sum(dict(history.cost[name]).values()) for name in SECONDS if name in history.cost
         },
-        "traffic": {what: sizes.tolist() for what, sizes in history.traffic.items()},
+        "traffic": {payload: sizes.tolist() for payload, sizes in history.traffic.items()},
     }
 
 
@@ -303,7 +305,7 @@ def _header(row: Row) -> Row:
     """The record header that a row of `runs` holds."""
     versions = {name: value for name, value in row.items() if name.startswith(VERSION)}
     provenance = {name: row[name] for name in PROVENANCE if name in row}
-    provenance["versions"] = {name.removeprefix(VERSION): it for name, it in versions.items()}
+    provenance["versions"] = {name.removeprefix(VERSION): text for name, text in versions.items()}
     settings = {key: value for key, value in row.items() if key not in {*NON_SETTINGS, *versions}}
     header = {name: row[name] for name in (*IDENTITY, "restored") if name in row}
     return {"format": RECORD_FORMAT, "settings": settings, "provenance": provenance} | header
@@ -368,8 +370,8 @@ def _record(row: Row, parts: Mapping[str, Any]) -> Record:
     history.norms = list(cohorts.get("probe_norms", ()))
     if profile is not None:
         history.profile = [np.stack([profile[name].to_numpy() for name in PROFILE], axis=1)]
-    for what, sizes in row.get("traffic", {}).items():
-        history.traffic[what] = np.array(sizes, np.int64)
+    for payload, sizes in row.get("traffic", {}).items():
+        history.traffic[payload] = np.array(sizes, np.int64)
     clients = _filled_columns(parts["clients"])
     clients["label_counts"] = np.stack(list(clients["label_counts"]))
     record = Record(_header(row), history, clients, _filled_columns(parts.get("classes")))

@@ -6,6 +6,7 @@ verdicts. The HTML is in `templates/`.
 """
 
 import base64
+import itertools
 import json
 import os
 import re
@@ -143,7 +144,8 @@ class StudyRuns:
     @cached_property
     def _group_of(self) -> dict[str, str]:
         """The first digest of each run's group."""
-        return {run["digest"]: it["runs"][0]["digest"] for it in self.groups for run in it["runs"]}
+        pairs = ((run, group["runs"][0]) for group in self.groups for run in group["runs"])
+        return {run["digest"]: first["digest"] for run, first in pairs}
 
     @cached_property
     def common(self) -> dict[str, str]:
@@ -168,7 +170,7 @@ class StudyRuns:
             varying = {key: value for key, value in items if value and key not in shared}
             runs = sorted(cells, key=lambda cell: cell["settings"]["seed"])
             groups.setdefault(name, []).append({"name": name, "varying": varying, "runs": runs})
-        return [group for same in groups.values() for group in same]
+        return list(itertools.chain(*groups.values()))
 
 
 def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
@@ -178,7 +180,7 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
     claims = page_claims(spec) if spec["claims"] else None
     items = page_items(spec, runs, page.parent)
     card, cells = _card(spec, runs, claims), runs.finished()
-    made = {
+    provenance = {
         "Device": Counter(", ".join(cell["devices"]) for cell in cells),
         "Trainer": Counter(cell["trainer"] for cell in cells),
         "Commit": Counter(cell["commit"] for cell in cells),
@@ -193,7 +195,7 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
         **items,
         to_go=runs.coverage(*(item["experiment"] for item in items["waiting"]))["to_go"],
         runs=runs,
-        made=[(title, count.most_common()) for title, count in made.items() if count],
+        provenance=[(title, count.most_common()) for title, count in provenance.items() if count],
     )
     write_text(page, html)
     write_text(card_file, json.dumps(card))
@@ -233,14 +235,14 @@ def page_items(spec: Spec, runs: StudyRuns, folder: Path) -> dict[str, Any]:
     for view, item in zip(tables, spec["tables"], strict=True):
         table = page_table(item)
         view["table"] = table if table["rows"] else None
-    waiting = [it for it in (*figures, *tables) if not (it["image"] or it["table"])]
-    figures = [it for it in figures if it["image"]]
-    tables = [it for it in tables if it["table"]]
-    named = [it for it in figures if it["id"] == spec["key_figure"]]
+    waiting = [item for item in (*figures, *tables) if not (item["image"] or item["table"])]
+    figures = [figure for figure in figures if figure["image"]]
+    tables = [table for table in tables if table["table"]]
+    named = [figure for figure in figures if figure["id"] == spec["key_figure"]]
     key = next(iter([*named, *figures]), None)
-    counts = Counter(note for it in tables for note in it["table"]["notes"])
+    counts = Counter(note for table in tables for note in table["table"]["notes"])
     notes = [note for note, count in counts.items() if count > 1]
-    figures = [it for it in figures if it is not key]
+    figures = [figure for figure in figures if figure is not key]
     sections = [
         {"id": "figures", "title": "Figures", "entries": figures, "notes": []},
         {"id": "tables", "title": "Tables", "entries": tables, "notes": notes},
@@ -326,7 +328,7 @@ def page_claims(spec: Spec) -> dict[str, Any]:
     """Read the claims of a page from the JSON file that `write_judged` writes: how many have each
     verdict, held first, then not held and the unclear ones; how verdicts come about; and the claims
     below headings, with the verdicts to show and what they `quotes` of their paper."""
-    groups: dict[str, list[dict[str, Any]]] = {it: [] for it in HEADINGS}
+    groups: dict[str, list[dict[str, Any]]] = {heading: [] for heading in HEADINGS}
     counts: dict[str, Counter[str]] = {PAPERS: Counter(), SIDES["ours"]: Counter()}
     for claim in judged.read_judged(with_suffix(spec["claims"], ".json")):
         has_none = claim.measured == statistics.NOT_ENOUGH and not claim.n
@@ -348,17 +350,18 @@ def page_claims(spec: Spec) -> dict[str, Any]:
                 "judged": claim,
                 "quotes": spec["quotes"][claim.claim],
                 "verdicts": [pair for pair in by_side.items() if pair[1] not in hidden],
-                "has_numbers": any(it["mean"] for part in parts for it in part["numbers"]),
+                "has_numbers": any(number["mean"] for part in parts for number in part["numbers"]),
             }
         )
     notes = [f"{judged.MEASURED} {judged.BRACKETS}", judged.PAPER, judged.TOO_FEW]
     if counts[PAPERS].keys() <= {judged.NO_PAPER}:
         del counts[PAPERS], notes[1]
     totals = []
-    for whose, verdicts in counts.items():
+    for side, verdicts in counts.items():
         ordered = dict.fromkeys([*judged.SHOWN_ORDER, *sorted(verdicts)])
-        totals.append((whose, [(it, verdicts[it]) for it in ordered if it in verdicts]))
-    return {"totals": totals, "notes": notes, "groups": [it for it in groups.items() if it[1]]}
+        totals.append((side, [(key, verdicts[key]) for key in ordered if key in verdicts]))
+    shown = [group for group in groups.items() if group[1]]
+    return {"totals": totals, "notes": notes, "groups": shown}
 
 
 def write_index(output: str | Path, releases: Sequence[tuple[str, str, int]] = ()) -> None:
@@ -376,7 +379,7 @@ def write_index(output: str | Path, releases: Sequence[tuple[str, str, int]] = (
                 card = json.loads(file.read_text(encoding="utf-8"))
                 card["is_preview"] = file.parents[1].name == "partial"
                 cards[card["name"]] = f"{prefix}{card['name']}.html", card
-    ordered = sorted(cards.values(), key=lambda it: (-it[1]["runs"]["done"], it[1]["name"]))
+    ordered = sorted(cards.values(), key=lambda card: (-card[1]["runs"]["done"], card[1]["name"]))
     html = render("index.html.j2", cards=ordered, releases=releases)
     if not output.exists() or output.read_text(encoding="utf-8") != html:
         write_text(output, html)

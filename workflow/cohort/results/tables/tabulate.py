@@ -136,10 +136,13 @@ class Layout:
         for row_words, row_entries in rows:
             filled = list(compress(row_entries, has_number))
             if count:
-                filled = [replace(it, count="") if it.count == count else it for it in filled]
+                filled = [
+                    replace(cell, count="") if cell.count == count else cell for cell in filled
+                ]
             condensed.append((list(compress(row_words, varies)), filled))
-        same = zip(self.heads, rows[0][0] if rows else self.heads, varies, strict=False)
-        constants = [*self.constants, *(f"{head} {word}" for head, word, it in same if not it)]
+        leading = zip(self.heads, rows[0][0] if rows else self.heads, varies, strict=False)
+        fixed = (f"{head} {word}" for head, word, varied in leading if not varied)
+        constants = [*self.constants, *fixed]
         constants += [counted(int(count), "run")] if count else []
         left_out = len(self.rows) - len(rows)
         notes = [f"Rows without any number are left out ({left_out})."] if left_out else []
@@ -184,7 +187,8 @@ def latex(layout: Layout, title: str, caption: str) -> str:
         cells = [r" \\ ".join(map(escape_latex, entry.lines)) for entry in entries]
         cells = [rf"\shortstack[r]{{{cell}}}" if r" \\ " in cell else cell for cell in cells]
         rows.append([*map(escape_latex, words), *cells])
-    sentences = [f"{it.removesuffix('.')}." for it in (title, caption, layout.everywhere) if it]
+    texts = filter(None, (title, caption, layout.everywhere))
+    sentences = [f"{text.removesuffix('.')}." for text in texts]
     names = list(map(escape_latex, [*layout.heads, *layout.columns]))
     aligned = "l" * len(layout.heads) + "r" * len(layout.columns) or "l"
     if layout.prose:
@@ -234,7 +238,7 @@ def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparis
     metrics = series.runs_without(metrics, board.mentioned_values())
     runs = statistics.runs_by_setting(metrics, board.metric, board.at, board.labels())
     order = Names.of(spec["style"]).ordered(STRATEGY, runs[STRATEGY])
-    ranked = runs.sort_values(STRATEGY, key=lambda it: it.map(order.index), kind="stable")
+    ranked = runs.sort_values(STRATEGY, key=lambda column: column.map(order.index), kind="stable")
     scores = statistics.Scores.of(ranked, METRICS[board.metric].better)
     standings = statistics.standings_of(scores, runs)
     return replace(compare(board.measures(), spec, metrics_file), standings=standings)

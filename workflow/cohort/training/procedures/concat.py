@@ -131,9 +131,9 @@ class ConcatRounds(rounds.Rounds):
         cohort, network = ledger.cohort, size_in_bytes(strip_prefix(state.weights, prefix_of(0)))
         classifier = size_in_bytes(strip_prefix(state.weights, CLASSIFIER))
         is_first = round <= self.cluster_rounds
-        what, size = ("network", network) if is_first else ("classifier", classifier)
-        ledger.add_traffic(what, size, to="clients", copies=len(cohort))
-        ledger.add_traffic(what, size, to="server", copies=len(cohort))
+        payload, size = ("network", network) if is_first else ("classifier", classifier)
+        ledger.add_traffic(payload, size, to="clients", copies=len(cohort))
+        ledger.add_traffic(payload, size, to="server", copies=len(cohort))
         if not is_first:
             encoder = network - size_in_bytes(last_linear(self.task.model).state_dict())
             earlier = state.history.cohorts[self.cluster_rounds :]

@@ -47,9 +47,9 @@ def charge_exchange(weights: Weights, copies: int, ledger: Ledger) -> None:
     running = {name: tensor for name, tensor in weights.items() if name.endswith(endings)}
     size = size_in_bytes(running)
     if running:
-        for what in ("batch_statistics", "gradients_of_statistics"):
-            ledger.add_traffic(what, size, to="server", copies=copies)
-            ledger.add_traffic(what, size, to="clients", copies=copies)
+        for payload in ("batch_statistics", "gradients_of_statistics"):
+            ledger.add_traffic(payload, size, to="server", copies=copies)
+            ledger.add_traffic(payload, size, to="clients", copies=copies)
 
 
 class FirstStepTogether(serial.SerialTrainer):

@@ -156,10 +156,10 @@ class Holders:
     def draw_clients(self, label: int, number: int) -> list[int]:
         """Draw so many clients for one label (Algorithm 2), each once if there are enough."""
         available = self.available[label]
-        (some,) = np.nonzero(available)
-        if number > len(some):
-            shares = available[some] / available[some].sum()
-            return self.rng.choice(some, number, p=shares).tolist()
+        (able,) = np.nonzero(available)
+        if number > len(able):
+            shares = available[able] / available[able].sum()
+            return self.rng.choice(able, number, p=shares).tolist()
         return self._draw_orders([label])[0][:number].tolist()
 
     def _draw_orders(self, labels: Sequence[int]) -> list[np.ndarray]:

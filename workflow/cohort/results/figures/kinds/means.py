@@ -327,7 +327,8 @@ class Bars(ValuePerRun):
     def check(self) -> None:
         where, metrics = f"bars over x: {self.x}", PROFILES.get(self.x, BY_ROUND)
         others = [*BY_CLIENT, *BY_CLASS] if self.is_profile else BY_ROUND
-        for metric, allowed in [(self.metric, metrics), *((it, others) for it in self.also or ())]:
+        pairs = [(self.metric, metrics), *((metric, others) for metric in self.also or ())]
+        for metric, allowed in pairs:
             if metric not in allowed:
                 raise UserError(f"{where} cannot show {metric}; choose among {', '.join(allowed)}")
         if self.paper and self.is_profile:

@@ -74,7 +74,7 @@ class Interval(kind.Kind):
         return True
 
     def measures(self) -> list[comparison.Measure]:
-        return [replace(it, over_settings=True) for it in super().measures()]
+        return [replace(measure, over_settings=True) for measure in super().measures()]
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         """The finished runs, with the columns value and setting."""
