@@ -8,7 +8,9 @@ from unittest.mock import patch
 import pytest
 
 from cohort.core import user_files
-from cohort.core.components import Catalog
+from cohort.core.components import Catalog, explain_value_errors
+from cohort.core.errors import UserError
+from cohort.core.process import last_line, log_output
 from cohort.selection import Selector
 
 
@@ -57,3 +59,23 @@ def test_a_component_is_looked_for_where_its_name_is_quoted(
             del sys.modules[module]
         assert Catalog("cohort.selection", Selector, ())["fast"].__module__ == "my.selection.z"
         assert user_files.loaded_modules() == ["my.selection.z"]
+
+
+def test_errors_name_the_users_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A ValueError that refuses a setting keeps its sentence; a log's last line says any other."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my/partition").mkdir(parents=True)
+    Path("my/partition/cards.py").write_text("def deal(count):\n    return [1][int(count)]\n")
+    with patch.dict(sys.modules):
+        sys.modules.pop("my", None)
+        deal = user_files.import_module("cohort.partition", "cards").deal
+        where = "my/partition/cards.py, line 2, in deal"
+        with pytest.raises(UserError) as refused, explain_value_errors("partition cards: "):
+            deal("x")
+        assert str(refused.value).startswith("partition cards: invalid literal")
+        assert str(refused.value).endswith(f"'x' ({where})")
+        with pytest.raises(SystemExit), log_output("deal.log"):
+            deal(1)
+        assert last_line("deal.log") == f"error: {where}: IndexError('list index out of range')"
+        with pytest.raises(UserError, match=r"^model: no$"), explain_value_errors("model: "):
+            raise ValueError("no")

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cohort.commands.shared import add_config, load_plan, positive
 from cohort.core import UserError, lazy
-from cohort.core.files import relative_path
-from cohort.core.paths import digest_in, plan_file, state_folder
+from cohort.core.paths import digest_in, plan_file, relative_path, state_folder
 from cohort.core.process import freeze_objects
 from cohort.settings import options_of, write_plan
 from cohort.training.cell import Cell, read_cell

@@ -62,7 +62,7 @@ def init_command(options: argparse.Namespace) -> None:
         shutil.copytree(ROOT / "profiles", folder / "profiles")
         (folder / LINK).symlink_to(f"profiles/{LINK}")
     go = shlex.join(["cd", str(folder)])
-    print(f"written: {folder}. The demo, 36 small runs: {go} && snakemake")
+    print(f"written to {folder}; the demo, 36 small runs: {go} && snakemake")
 
 
 def data_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,6 +4,7 @@ A component is a frozen dataclass. Its fields are its parameters, and the JSON S
 is derived from them, so adding a component means adding a class, and naming it in its catalog.
 """
 
+import contextlib
 import dataclasses
 import functools
 import operator
@@ -242,3 +243,14 @@ def parse(text: str, catalog: Mapping[str, type[N]], kind: str) -> N:
 def parser_of(catalog: Mapping[str, type[N]], kind: str) -> Callable[[str], N]:
     """A function that builds what a name describes, as `parse` does, each name once."""
     return functools.cache(functools.partial(parse, catalog=catalog, kind=kind))
+
+
+@contextlib.contextmanager
+def explain_value_errors(prefix: str) -> Iterator[None]:
+    """Turn the ValueError by which a component refuses settings into a UserError: `prefix` + why,
+    and where, if the component is the user's own."""
+    try:
+        yield
+    except ValueError as error:
+        line = user_files.last_line(error)
+        raise UserError(f"{prefix}{error}{f' ({line})' if line else ''}") from None

@@ -88,12 +88,3 @@ def errors_at(where: object) -> Iterator[None]:
         message = str(error)
         separator = "" if message.startswith((".", " ")) else ": "
         raise UserError(f"{where}{separator}{message}") from None
-
-
-@contextlib.contextmanager
-def explain_value_errors(prefix: str) -> Iterator[None]:
-    """Turn the ValueError by which a component refuses settings into a UserError: `prefix` + why."""
-    try:
-        yield
-    except ValueError as error:
-        raise UserError(f"{prefix}{error}") from None

@@ -55,12 +55,6 @@ def check_writable(folder: str | Path) -> None:
         raise OSError(read_only if folder.is_dir() else errno.ENOTDIR, "", str(folder))
 
 
-def relative_path(path: str | Path) -> str:
-    """The path relative to the working directory if it lies there, else unchanged."""
-    absolute = Path(os.path.normpath(Path.cwd() / path))
-    return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else path)
-
-
 def write_text(path: str | Path, text: str, *, sync: bool = True) -> None:
     """Write a small text file atomically."""
     with atomic_write(path, sync=sync) as temporary:

@@ -1,6 +1,7 @@
 """Paths of the pipeline's files, relative to the working directory. The rules repeat them as
 patterns, which Snakemake must see; a test compares the two."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,3 +102,9 @@ class Layout:
     def index(self) -> str:
         """Path of the page with a card for each study."""
         return f"{self.folder}/report/index.html"
+
+
+def relative_path(path: str | Path) -> str:
+    """The path relative to the working directory if it lies there, else unchanged."""
+    absolute = Path(os.path.normpath(Path.cwd() / path))
+    return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else path)

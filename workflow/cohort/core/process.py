@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
+from cohort.core import user_files
 from cohort.core.errors import UserError, explain_errors
 from cohort.core.lazy import lazy
 
@@ -36,7 +37,9 @@ def log_output(path: str | Path) -> Iterator[None]:
             print(f"{SESSION}{datetime.now():%Y-%m-%d %H:%M:%S}")
             yield
     except (Exception, KeyboardInterrupt, SystemExit) as error:
-        message = f"error: {error if isinstance(error, UserError) else repr(error)}"
+        is_named = isinstance(error, UserError)
+        parts = [str(error)] if is_named else [user_files.last_line(error), repr(error)]
+        message = ": ".join(["error", *filter(None, parts)])
         with contextlib.suppress(OSError):
             if error.__cause__ or not isinstance(error, (UserError, KeyboardInterrupt)):
                 traceback.print_exc(file=file)

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from cohort.core.errors import UserError
+from cohort.core.paths import relative_path
 from cohort.core.text import counted
 
 PACKAGE = "my"
@@ -55,13 +56,22 @@ def import_module(package: str, name: str) -> ModuleType:
     except SyntaxError as error:
         raise UserError(f"{file}, line {error.lineno}: {error.msg}") from error
     except (Exception, SystemExit) as error:  # whatever the user's code raises
-        steps = traceback.extract_tb(error.__traceback__)
-        lines = [step.lineno for step in steps if Path(step.filename) == file.resolve()]
-        position = f", line {lines[-1]}" if lines else ""
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, SystemExit):
             reason = "importing it ends Python (sys.exit)"
-        raise UserError(f"{file}{position}: {reason}") from error
+        line = last_line(error).removesuffix(", in <module>")
+        raise UserError(f"{line or file}: {reason}") from error
+
+
+def last_line(error: BaseException, modules: tuple[str, ...] = (f"{PACKAGE}.",)) -> str:
+    """The last file, line and function that an error came through of modules whose names begin so,
+    by default the user's; empty if there is none."""
+    position = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_globals.get("__name__", "").startswith(modules):
+            file = relative_path(frame.f_code.co_filename)
+            position = f"{file}, line {line}, in {frame.f_code.co_name}"
+    return position
 
 
 def loaded_modules() -> list[str]:

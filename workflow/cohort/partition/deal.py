@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cohort.core.errors import UserError, explain_value_errors
+from cohort.core.components import explain_value_errors
+from cohort.core.errors import UserError
 from cohort.core.paths import digest_in
 from cohort.core.randomness import generator
 from cohort.data.sampling import draw_share, scaled_count

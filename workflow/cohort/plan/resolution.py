@@ -10,8 +10,7 @@ from typing import Any
 
 from cohort import settings as cell_settings
 from cohort.core import UserError, errors_at, paths, suggest, user_files
-from cohort.core.components import Component, canonical, cast_to_type
-from cohort.core.errors import explain_value_errors
+from cohort.core.components import Component, canonical, cast_to_type, explain_value_errors
 from cohort.core.randomness import generator
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.parsers import DEFAULTS as DATA_DEFAULTS

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cohort.core import UserError, files, user_files
+from cohort.core import UserError, user_files
 from cohort.selection import Selector
 from cohort.selection import selector as abilities
 from cohort.selection.selector import Clients, Metrics, Reports, Rng, State, View
@@ -48,20 +48,16 @@ def locate_errors(strategy: str, round: int) -> Iterator[None]:
     except (UserError, OSError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
-        lines, module = [], ""
-        for frame, line in traceback.walk_tb(error.__traceback__):
-            module = frame.f_globals.get("__name__", "")
-            if module.startswith(COMPONENTS):
-                file, name = files.relative_path(frame.f_code.co_filename), frame.f_code.co_name
-                lines.append(f"{file}, line {line}, in {name}")
-        if module in READERS:  # of the innermost frame
-            lines.append("a component returned what cannot be used")
-        if not lines:
+        position = user_files.last_line(error, COMPONENTS)
+        *_, (innermost, _) = traceback.walk_tb(error.__traceback__)
+        if innermost.f_globals.get("__name__") in READERS:
+            position = "a component returned what cannot be used"
+        if not position:
             raise
         reason = f"{type(error).__name__}: {error}"
         if "read-only" in reason or "mappingproxy" in reason:
             reason += "; what a component is given is read-only: change a copy and return it"
-        raise UserError(f"{where}: {lines[-1]}: {reason}") from error
+        raise UserError(f"{where}: {position}: {reason}") from error
 
 
 def read_only(value: Any) -> Any:

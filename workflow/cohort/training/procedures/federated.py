@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from cohort.core import errors, randomness
+from cohort.core import randomness
+from cohort.core.components import explain_value_errors
 from cohort.selection.entropy import entropy_bits
 from cohort.selection.selector import Clients, Reports, State, View
 from cohort.settings import local_work
@@ -97,7 +98,7 @@ class FederatedRounds(Rounds):
         fields = {"seconds": seconds, "transfers": self.seconds(clients, 0 * steps, size)}
         reports = self.needs.gather("once", clients, Ledger(), **fields)
         if not self.selector.allocates and not self.selector.probe_batches:
-            with errors.explain_value_errors(f"participation '{task.settings.participation}': "):
+            with explain_value_errors(f"participation '{task.settings.participation}': "):
                 task.participation.check(seconds[task.sizes > 0])
         selector = self.selector.begin(task.view(reports), rng)
         memory = self.server.begin(task.trainable(weights), task.other_initial_weights)
