@@ -353,9 +353,9 @@ def _record_lines(record: Record) -> Iterator[str]:
         numbers = (f"{value:.6g}" for value in (values[-1], values.min(), values.max()))
         rows.append((name, len(values), *numbers))
     yield from shared.table(("metric", "values", "last", "lowest", "highest"), rows)
-    for payload, sizes in record.history.traffic.items():
+    for name, sizes in record.history.traffic.items():
         up, down, between = sizes / 1e6
-        yield f"{payload:18} sent in MB: {up:.6g} up, {down:.6g} down, {between:.6g} between clients"
+        yield f"{name:18} sent in MB: {up:.6g} up, {down:.6g} down, {between:.6g} between clients"
 
 
 def _cell_lines(plan: Plan, cell: Cell) -> Iterator[str]:

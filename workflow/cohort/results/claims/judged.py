@@ -38,6 +38,7 @@ else:
 
 TITLE = "Claims"
 MAX_NAMED = 3  # how many of the points without a value the evidence names
+MAX_SHOWN = 3  # of how many comparisons a table of claims has the numbers
 HELD, NOT_HELD, UNDECIDED, TIE = "held", "not held", "undecided", "tie"
 LEANS_HELD, LEANS_NOT_HELD = "leans towards held", "leans towards not held"
 NO_PAPER, NOT_JUDGED = "no value", "not judged at this scale"
@@ -117,6 +118,11 @@ class JudgedClaim:
     paper_gap: str
     comparisons: list[dict[str, Any]]
 
+    def evidence(self, side: str) -> list[Evidence]:
+        """The evidence of each comparison by one of the `sides`, as far as there is any."""
+        sides = [comparison["sides"] for comparison in self.comparisons if comparison["sides"]]
+        return [Evidence(**parts[side]) for parts in sides]
+
 
 class Judgment(NamedTuple):
     """The verdict on a claim, by our runs or by the paper's values, with the evidence of each
@@ -129,16 +135,25 @@ class Judgment(NamedTuple):
     @property
     def evidence(self) -> str:
         """The numbers of all comparisons that could be made, how many hold, and the gap."""
-        comparable = [part for part in self.comparisons if part.shown]
-        opening = f"{comparable[0].opening}: " if comparable and comparable[0].opening else ""
-        if len(comparable) > 1 and comparable[0].verdict:
-            hold = sum(part.verdict in HOLDS for part in comparable)
-            opening += f"{hold} of {len(comparable)} hold: "
-        lines = []
-        for part in comparable:
-            name = f"{part.name}:" if part.name and len(self.comparisons) > 1 else ""
-            lines.append(" ".join(filter(None, [MARKS.get(part.verdict), name, part.text])))
-        return "; ".join(filter(None, [opening + "; ".join(lines), self.gap]))
+        return summary(self.comparisons, self.gap, len(self.comparisons))
+
+
+def summary(comparisons: Sequence[Evidence], gap: str, most: int = MAX_SHOWN) -> str:
+    """How many of these comparisons hold, the numbers of at most so many, those with the worst
+    verdicts if there are more, and the gap."""
+    comparable = [part for part in comparisons if part.shown]
+    opening = f"{comparable[0].opening}: " if comparable and comparable[0].opening else ""
+    if len(comparable) > 1 and comparable[0].verdict:
+        hold = sum(part.verdict in HOLDS for part in comparable)
+        opening += f"{hold} of {len(comparable)} hold: "
+    texts = [f"and {len(comparable) - most} more"] if len(comparable) > most else []
+    if texts and comparable[0].verdict:
+        comparable.sort(key=lambda part: WORST_FIRST.index(part.verdict))
+    lines = []
+    for part in comparable[:most]:
+        name = f"{part.name}:" if part.name and len(comparisons) > 1 else ""
+        lines.append(" ".join(filter(None, [MARKS.get(part.verdict), name, part.text])))
+    return "; ".join(filter(None, [opening + "; ".join([*lines, *texts]), gap]))
 
 
 def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None:
@@ -147,7 +162,8 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
     claims = judged_claims(spec)
     table = pd.DataFrame(list(map(vars, claims)))
     table = table.drop(columns=["comparisons", "gap", "paper_gap"])
-    bare = [replace(claim, measured_evidence="", paper_evidence="") for claim in claims]
+    texts = {"measured_evidence": "", "paper_evidence": "", "gap": "", "paper_gap": ""}
+    bare = [JudgedClaim(**vars(claim) | texts | {"comparisons": []}) for claim in claims]
     layout, verdicts = (lay_out(form, spec["scale"]) for form in (claims, bare))
     for form in (layout, verdicts):  # LaTeX breaks no page within a row
         form.notes.extend(restored_notes(spec["metrics"].values()))
@@ -436,11 +452,11 @@ def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:
     layout = Layout(["Claim", "Where"], columns, prose=True)
     for claim in claims:
         mark, runs = DAGGER * bool(claim.diverged), f"{claim.n} of {claim.planned} runs"
-        texts = [f"{claim.measured}{mark} ({runs})", claim.measured_evidence]
+        texts = [f"{claim.measured}{mark} ({runs})", summary(claim.evidence("ours"), claim.gap)]
         entries = [Entry(": ".join(filter(None, texts)))]
         if has_paper:
             mark = DOUBLE_DAGGER * bool(claim.doubtful)
-            texts = [claim.paper + mark, claim.paper_evidence]
+            texts = [claim.paper + mark, summary(claim.evidence("paper"), claim.paper_gap)]
             entries.append(Entry(": ".join(filter(None, texts))))
         layout.rows.append(([claim.says, claim.where], entries))
     verdicts = {claim.measured for claim in claims}
