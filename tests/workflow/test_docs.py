@@ -125,7 +125,7 @@ def test_the_study_in_the_config_readme(fresh: Project):
     assert fresh.planned()["train"] == 2 * 3
     for example in further:
         study |= example
-    strategy = {"mine": study.pop("mine")}
+    strategy = {"mine-prox": study.pop("mine-prox")}
     fresh.write(study)
     assert fresh.planned()["train"] == (2 * 2 - 1) * 2 * 3 + 2 * 3
     assert fresh.planned("tiny_claims")["judge"] == 1
@@ -133,7 +133,7 @@ def test_the_study_in_the_config_readme(fresh: Project):
     assert reduced["train"] == (2 * 2 - 1) * 2  # of one seed, without dir-0.1
 
     write(fresh, "strategies.yaml", yaml.safe_dump(strategy))
-    study["experiments"]["main"]["axes"]["strategy"] = ["mine"]
+    study["experiments"]["main"]["axes"]["strategy"] = ["mine-prox"]
     fresh.write({key: value for key, value in study.items() if key != "overrides"})
     assert fresh.planned()["train"] == (2 * 2 - 1) * 2 * 3 + 2 * 3
 
