@@ -295,7 +295,7 @@ def of_schedule(schedule: Schedule) -> list[Number]:
             if schedule.by_batch:
                 built.step()
         if not schedule.by_batch:
-            built.step(*([abs(epoch - 2)] if schedule.watches else []))
+            built.step(*([abs(epoch - 2)] if schedule.watches_loss else []))
     return numbers
 
 

@@ -7,6 +7,4 @@ with log_output(snakemake.log[0]):
     clamp_times(snakemake.input)
     from cohort.results.tables.tabulate import tabulate
 
-    tabulate(
-        json.loads(snakemake.params.spec), next(iter(snakemake.input), ""), list(snakemake.output)
-    )
+    tabulate(json.loads(snakemake.params.spec), snakemake.input[0], list(snakemake.output))

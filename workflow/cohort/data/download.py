@@ -109,7 +109,13 @@ def _from_url(file: RawFile, url: str, target: Path) -> None:
             with atomic_write(archive) as temporary:
                 _fetch(url, temporary)
                 check(file, temporary, url, packed=True)
-    _copy_or_unpack(file, archive, target, url)
+    try:
+        _copy_or_unpack(file, archive, target, url)
+    except FileAccessError:
+        raise
+    except UserError:  # without an MD5 nothing else tells that the archive is broken
+        archive.unlink(missing_ok=True)
+        raise
 
 
 def _fetch(url: str, target: Path) -> None:

@@ -57,7 +57,7 @@ def prepare(plan: str | Path, output: str | Path) -> None:
     splits = dict(zip(SPLITS, parsed, strict=False))
     for name in SPLITS:
         _check(settings, name, splits.get(name))
-    # not all are declared
+    # computed, because files behind a login have no declared checksum
     raw = {name: files.sha256(path) for name, path in planned.inputs.items()}
     attributes = {key: settings[key] for key in STORED_KEYS}
     attributes |= {"format": FORMAT, "raw_sha256": json.dumps(raw)}
@@ -88,7 +88,7 @@ def _check(settings: Mapping[str, Any], name: str, split: Split | None) -> None:
         ("groups", split.groups, settings["groups"]),
     ):
         if numbers is None or limit is None:
-            if numbers is not limit:
+            if (numbers is None) != (limit is None):
                 verb = "lacks" if numbers is None else "has"
                 raise UserError(f"{part} {verb} {key}, datasets.yaml says otherwise")
         elif len(numbers) != count or numbers.min() < 0 or numbers.max() >= limit:

@@ -55,7 +55,7 @@ def deal_data(settings: Mapping[str, Any], data: str | Path) -> Shards:
         shares = np.array([len(extra) / max(len(part), 1) for extra, part in pairs])
     else:  # the share of what each client was dealt that another was dealt too
         holders = np.bincount(np.concatenate(whole))
-        shares = np.array([(holders[part] > 1).mean() for part in whole])
+        shares = np.array([(holders[part] > 1).sum() / max(len(part), 1) for part in whole])
     counts = np.stack([np.bincount(labels[part], minlength=classes) for part in shards])
     holdouts = [used[part] for part in holdouts]
     overlap, set_aside = shares if shares.any() else None, np.concatenate([validation, *holdouts])
@@ -77,7 +77,8 @@ def _checked(dealt: Any, clients: int, samples: int, exact: bool) -> Parts:
             raise ValueError(
                 f"deal gave client {client} {numbers}, but there are {samples} samples"
             )
-    counts = np.bincount(np.concatenate(parts).astype(int), minlength=samples)
+    parts = [part.astype(np.int64) for part in parts]
+    counts = np.bincount(np.concatenate(parts), minlength=samples)
     if exact and (counts != 1).any():
         sample = np.flatnonzero(counts != 1)[0]
         raise ValueError(f"deal gave sample {sample} to {counts[sample]} clients, but is `exact`")

@@ -12,6 +12,7 @@ import numpy as np
 
 from cohort.core.components import Catalog, NameEncoded, parameter, parse
 from cohort.core.errors import UserError
+from cohort.data.sampling import scaled_count
 
 Rng = np.random.Generator
 NO_GROUPS = "it deals samples by their groups (domains, roles), and this data set has none"
@@ -197,8 +198,7 @@ class Dirichlet(Scheme):
             super().check(classes, clients, samples, groups)
 
     def scaled(self, share: float) -> Self:
-        minimum = min(self.minimum, max(1, round(self.minimum * share)))
-        return dataclasses.replace(self, minimum=minimum)
+        return dataclasses.replace(self, minimum=scaled_count(self.minimum, share))
 
     def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         per_class = np.bincount(pool.labels)
@@ -528,7 +528,7 @@ def parse_overlap(base: Scheme, ratios: str) -> Overlap:
     if not (match := RATIOS.fullmatch(ratios)):
         form = f"{Overlap.name_pattern()} with ratios from 0 to below 1"
         raise UserError(f"partition '{text}' is not of the form {form}")
-    values = tuple(sorted(map(float, match[1].split("+")))) * int(match[2] or 1)
+    values = tuple(sorted([*map(float, match[1].split("+"))] * int(match[2] or 1)))
     scheme = Overlap(base=base, ratios=values, replace=bool(match[3]))
     if str(scheme) != text:
         raise UserError(f"partition '{text}' is written '{scheme}'")

@@ -15,19 +15,19 @@ from cohort.settings import Settings
 
 
 class Availability(NameEncoded):
-    """Says which clients can be chosen; in this base class everybody. It keeps no state: whether a
-    client is there follows from seed, client, round and hour, so every strategy meets the same."""
+    """Says which clients are available; in this base class all. It keeps no state: the answer
+    follows from seed, client, round and hour, so every strategy meets the same one."""
 
     @property
     def idle_hours(self) -> float:
-        """How long a round lasts on the simulated clock in which nobody is there."""
+        """How long a round without any available client lasts on the simulated clock."""
         return 1.0
 
     def check(self, clients: int) -> None:
-        """Raise ValueError if it cannot say who of so many clients is there."""
+        """Raise ValueError if it is not defined for so many clients."""
 
     def present(self, clients: int, seed: int, round: int, hour: float) -> np.ndarray:
-        """Whether each client is there (client) when a round begins. `hour` counts from 0: on the
+        """Whether each client is available when a round begins. `hour` counts from 0: on the
         simulated clock, or where no time is simulated, one a round."""
         return np.ones(clients, dtype=bool)
 
@@ -40,7 +40,7 @@ class Always(Availability):
 
 @dataclass(frozen=True, kw_only=True)
 class Markov(Availability):
-    """Each client is there for `up` rounds on average, then away for `down`, and so on: a Markov
+    """Each client is available for `up` rounds on average, then not for `down`, and so on: a Markov
     chain of two states (`markov-4-4`) that is stationary from the first round.
 
     In each round a client is drawn anew from the stationary distribution with a probability of
@@ -70,8 +70,8 @@ ZONES = 24
 
 @dataclass(frozen=True, kw_only=True)
 class Diurnal(Availability):
-    """Each client lives in one of 24 time zones, drawn once, and is there for the first `share` of
-    its day: `diurnal-0.3`. A round is an hour where no time is simulated."""
+    """Each client lives in one of 24 time zones, drawn once, and is available for the first `share`
+    of its day: `diurnal-0.3`. A round is an hour where no time is simulated."""
 
     name: ClassVar[str] = "diurnal"
     share: float = parameter(exclusiveMinimum=0, exclusiveMaximum=1, help="share of the day")
@@ -91,7 +91,7 @@ class Diurnal(Availability):
 class Trace(Availability):
     """Follows a table of one's own: `trace-phones-0123456789ab` is `my/availability/phones.csv`,
     whose SHA-256 begins with these digits. A row says from which hour (`start`) to which (`end`) a
-    `device` is there. After the last end the table begins again. Each client is a device of its
+    `device` is available. After the last end the table begins again. Each client is a device of its
     own, drawn once."""
 
     name: ClassVar[str] = "trace"
@@ -151,8 +151,12 @@ def available_clients(settings: Settings, history: History, round: int) -> np.nd
     hour = round - 1.0
     if elapsed:
         hour = sum(seconds for earlier, seconds in elapsed if earlier < round) / 3600
-    availability = parse_availability(settings.availability)
-    return np.flatnonzero(availability.present(settings.clients, settings.seed, round, hour))
+    availability, clients = parse_availability(settings.availability), settings.clients
+    present = np.asarray(availability.present(clients, settings.seed, round, hour))
+    if present.dtype != bool or present.shape != (clients,):
+        form = f"{present.dtype} of shape {present.shape}"
+        raise ValueError(f"present returned {form}, not {clients} times true or false")
+    return np.flatnonzero(present)
 
 
 _CLASSES = Always, Diurnal, Markov, Trace

@@ -21,11 +21,12 @@ from cohort.training.servers import Merged, ServerRule
 from cohort.training.updates import Updates, Weights
 
 T = TypeVar("T")
-# how the names of modules begin that define components
+# prefixes of the modules that define components
 COMPONENTS = (
     f"{user_files.PACKAGE}.", "cohort.data.augmentations", "cohort.models", "cohort.needs",
-    "cohort.selection", "cohort.training.availability", "cohort.training.objectives",
-    "cohort.training.participation", "cohort.training.servers",
+    "cohort.selection", "cohort.training.availability", "cohort.training.devices",
+    "cohort.training.evaluators", "cohort.training.objectives", "cohort.training.participation",
+    "cohort.training.servers",
 )  # fmt: skip
 # modules that read what components return
 READERS = (__name__, "cohort.records.history")
@@ -127,7 +128,7 @@ class CheckedSelector:
         if not isinstance(self.selector, abilities.MetricRecording):
             return {}
         metrics = self.selector.measure(*map(read_only, (state, candidates, cohort, view)))
-        return _declared(metrics, self.selector.metrics, "measure")
+        return declared(metrics, self.selector.metrics, "measure")
 
     def probabilities(self, state: State, candidates: Clients, view: View) -> np.ndarray | None:
         if not isinstance(self.selector, abilities.ProbabilityRecording):
@@ -142,14 +143,13 @@ class CheckedSelector:
         quotas = np.asarray(self.selector.quotas(read_only(cohort), read_only(view)))
         fits = quotas.shape == counts.shape and quotas.dtype.kind in "iu" and quotas.min() >= 0
         wanted = f"whole numbers from 0 up of shape {counts.shape} (client, class)"
-        return require(fits, "quotas", quotas, wanted)
+        return np.minimum(require(fits, "quotas", quotas, wanted), counts)
 
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
         if not isinstance(self.selector, abilities.Filtering):
             return np.ones(len(sizes), dtype=bool)
-        mask = np.asarray(self.selector.keep(read_only(reports), read_only(sizes)))
-        is_mask = mask.dtype == bool and mask.shape == sizes.shape
-        return require(is_mask, "keep", mask, f"{len(sizes)} times true or false")
+        kept = self.selector.keep(read_only(reports), read_only(sizes))
+        return checked_mask(kept, len(sizes), "keep")
 
     def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         after = self.selector.observe(*map(read_only, (state, cohort, reports, view)))
@@ -162,6 +162,13 @@ def require(holds: bool, method: str, answer: T, wanted: str, name: str = "") ->
         part = f" as {name}" if name else ""
         raise WrongAnswer(f"{method} returned {_form_of(answer)}{part}, not {wanted}")
     return answer
+
+
+def checked_mask(answer: Any, count: int, method: str) -> np.ndarray:
+    """Return a method's answer; raise WrongAnswer unless it is a Boolean mask of so many."""
+    mask = np.asarray(answer)
+    is_mask = mask.dtype == bool and mask.shape == (count,)
+    return require(is_mask, method, mask, f"{count} times true or false")
 
 
 def _form_of(value: Any) -> str:
@@ -200,7 +207,7 @@ def _by_name(answer: Any, method: str) -> Mapping[str, Any]:
     return require(isinstance(answer, Mapping), method, answer, "values by name")
 
 
-def _declared(metrics: Metrics, names: Mapping[str, Any], method: str) -> Metrics:
+def declared(metrics: Metrics, names: Mapping[str, Any], method: str) -> Metrics:
     for name, value in _by_name(metrics, method).items():
         is_number = isinstance(value, SupportsFloat) and not getattr(value, "ndim", 0)
         require(is_number, method, value, "a number", name)
@@ -243,7 +250,7 @@ def merge(rule: ServerRule, weights: Weights, updates: Updates, memory: Weights)
         is_alike = _form_of(before) == _form_of(after)
         require(is_alike, "apply", after, _form_of(before), f"the weights '{name}'")
     checked_memory(merged.memory, "apply")
-    _declared(merged.measured, rule.metrics, "apply")
+    declared(merged.measured, rule.metrics, "apply")
     return merged
 
 

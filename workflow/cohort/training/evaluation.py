@@ -42,7 +42,7 @@ def evaluate(
     model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, *, plain: bool = False
 ) -> Evaluation:
     """Evaluate a model on the samples with these indices, by PyTorch alone if `plain`. Without
-    samples its means are NaN, and all metrics are if a weight is not finite."""
+    samples its means are NaN, and all metrics are if a weight is not finite or an output is NaN."""
     if not all_finite(weights):  # the argmax of NaN is class 0, which would score
         return Evaluation(math.nan, math.nan, math.nan, math.nan)
     loss, correct, predicted = 0.0, 0, set[int]()
@@ -57,6 +57,8 @@ def evaluate(
         correct += int(hits.sum())
         bins = (confidence.nan_to_num() * BINS).ceil().long().clamp(1, BINS) - 1
         excess += (confidence - hits.double()) @ one_hot(bins, BINS).double()
+    if math.isnan(loss):  # finite weights whose outputs overflow
+        return Evaluation(math.nan, math.nan, math.nan, math.nan)
     count = len(indices) or math.nan
     calibration_error = float(excess.abs().sum()) / count
     return Evaluation(loss / count, correct / count, calibration_error, len(predicted))
@@ -72,7 +74,7 @@ def correct_by_class(
     if all_finite(weights):
         for chunk, outputs in _outputs(model, weights, samples, indices, plain):
             targets = samples.labels[chunk]
-            hits = outputs.argmax(dim=1) == targets
+            hits = (outputs.argmax(dim=1) == targets) & ~outputs.isnan().any(dim=1)
             correct += targets[hits].bincount(minlength=classes)
     return samples.labels[indices].bincount(minlength=classes), correct
 

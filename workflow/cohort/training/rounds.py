@@ -57,7 +57,8 @@ class Rounds(ABC):
         return median(seconds)
 
     def charge_transfers(self, number: int, ledger: Ledger) -> None:
-        """Charge the time of transfers of the model in a row; to several clients at once is one."""
+        """Charge the time of `number` transfers of the model, one after another; sending it to
+        several clients at once counts as one."""
         ledger.add("seconds_transfers", number * self.transfer_seconds)
 
     def client_arrays(self, state: RunState) -> dict[str, np.ndarray]:
@@ -70,7 +71,9 @@ class Rounds(ABC):
             is_planned = state.round in evaluator.rounds(self.task) and not state.diverged
             if is_planned and evaluator.applies(self.task):
                 network = self.network(state.round)
-                ledger.record(**evaluator.evaluate(self.task, network, state, self.local_models))
+                metrics = evaluator.evaluate(self.task, network, state, self.local_models)
+                method = f"evaluator '{evaluator.name}'"
+                ledger.record(**contract.declared(metrics, evaluator.metrics, method))
 
     def run(self, state: RunState, cursor: Cursor | None = None) -> Iterator[RunState]:
         """Play the rounds that remain and yield the state after each. End early if the weights are

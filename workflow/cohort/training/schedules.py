@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.core.components import Catalog, NameEncoded, parameter, parser_of
 from cohort.core.lazy import lazy
+from cohort.data.sampling import scaled_count
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer, lr_scheduler
@@ -20,22 +21,19 @@ class Schedule(NameEncoded):
     follows from its past calls, so that a resumed run can repeat them."""
 
     by_batch: ClassVar[bool] = False
-    watches: ClassVar[bool] = False  # the validation loss
-    epochs: ClassVar[tuple[str, ...]] = ()  # the parameters that are numbers of epochs
+    watches_loss: ClassVar[bool] = False
+    """Whether it follows the validation loss."""
+    epoch_parameters: ClassVar[tuple[str, ...]] = ()
+    """The names of the parameters that are numbers of epochs."""
 
     def scaled(self, share: float) -> Schedule:
         """This schedule shrunk to a run that has only this share of the epochs."""
-        counts = {name: scale_epochs(getattr(self, name), share) for name in self.epochs}
+        counts = {name: scaled_count(getattr(self, name), share) for name in self.epoch_parameters}
         return dataclasses.replace(self, **counts)
 
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
         """PyTorch's scheduler for a run of this many epochs with this many batches each."""
         raise NotImplementedError
-
-
-def scale_epochs(count: int, share: float) -> int:
-    """Scale a number of epochs by a share, rounded but at least one."""
-    return max(1, round(count * share))
 
 
 class Constant(Schedule):
@@ -52,7 +50,7 @@ class Step(Schedule):
     """Multiply the learning rate by a factor at regular intervals (StepLR)."""
 
     name = "step"
-    epochs = ("every",)
+    epoch_parameters = ("every",)
     every: int = parameter(minimum=1, help="epochs between two steps")
     factor: float = parameter(0.1, exclusiveMinimum=0, maximum=1, help="factor of each step")
 
@@ -65,7 +63,7 @@ class MultiStep(Schedule):
     """Multiply the learning rate by a factor at two epochs (MultiStepLR)."""
 
     name = "steps"
-    epochs = ("first", "second")
+    epoch_parameters = ("first", "second")
     first: int = parameter(minimum=1, help="epochs before the first step")
     second: int = parameter(minimum=1, help="epochs before the second step")
     factor: float = parameter(0.1, exclusiveMinimum=0, maximum=1, help="factor of each step")
@@ -93,8 +91,8 @@ class Plateau(Schedule):
     """Multiply the learning rate by a factor when the loss stops falling (ReduceLROnPlateau)."""
 
     name = "plateau"
-    watches = True
-    epochs: ClassVar[tuple[str, ...]] = ("patience",)
+    watches_loss = True
+    epoch_parameters: ClassVar[tuple[str, ...]] = ("patience",)
     patience: int = parameter(10, minimum=0, help="epochs without a lower loss before a step")
     factor: float = parameter(0.5, exclusiveMinimum=0, exclusiveMaximum=1, help="of each step")
 
@@ -116,7 +114,7 @@ class WarmRestarts(Schedule):
     """Anneal by half cosine waves, each `factor` times as long (CosineAnnealingWarmRestarts)."""
 
     name = "restarts"
-    epochs = ("first",)
+    epoch_parameters = ("first",)
     first: int = parameter(minimum=1, help="epochs before the first restart")
     factor: int = parameter(2, minimum=1, help="how many times as long each wave is as the last")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
@@ -109,7 +110,7 @@ class Momentum(ServerRule):
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         norms = updates.distances(weights)
-        clipped = norms > self.clip if self.clip else norms < 0
+        clipped = norms > (self.clip or math.inf)
         if clipped.any():
             updates = updates.scaled(weights, (self.clip / norms).where(clipped, 1.0))
         mean = updates.merged(weights)

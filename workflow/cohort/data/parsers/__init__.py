@@ -40,5 +40,5 @@ def sample_identity(dataset: str, info: DatasetInfo) -> dict[str, Any]:
     """The settings from which, with its files' checksums, a prepared data set's digest is made."""
     identity = {"dataset": dataset} | sample_settings(info)
     if not PARSERS[parser_name(dataset, info)].in_digest:
-        del identity["parser"]
+        identity.pop("parser", None)
     return identity

@@ -72,6 +72,9 @@ def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
             raise UserError(f"{path}: {y} must be {wanted}")
         if len(rows := np.argwhere(~np.isfinite(values))):
             raise UserError(f"{path}: {x}, row {rows[0, 0]}, holds a value that is not a number")
+    shapes = [arrays[x].shape[1:] for x, _ in pairs]
+    if len({*shapes}) > 1:
+        raise UserError(f"{path}: x_train has samples of shape {shapes[0]}, x_test of {shapes[1]}")
     values = np.concatenate([arrays[x] for x, _ in pairs])
     names = np.concatenate([arrays[y] for _, y in pairs])
     test = np.arange(len(names)) >= len(arrays["y_train"]) if len(pairs) == 2 else None

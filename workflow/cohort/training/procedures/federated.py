@@ -99,7 +99,10 @@ class FederatedRounds(Rounds):
         reports = self.needs.gather("once", clients, Ledger(), **fields)
         if not self.selector.allocates and not self.selector.probe_batches:
             with explain_value_errors(f"participation '{task.settings.participation}': "):
-                task.participation.check(seconds[task.sizes > 0])
+                # a pool that was asked has the model before the choice
+                asked = bool(self.needs.gathered_at("before"))
+                arrival = self.seconds(clients, steps, size) if asked else seconds
+                task.participation.check(arrival[task.sizes > 0])
         selector = self.selector.begin(task.view(reports), rng)
         memory = self.server.begin(task.trainable(weights), task.other_initial_weights)
         memory = contract.checked_memory(memory, "begin")
@@ -121,8 +124,8 @@ class FederatedRounds(Rounds):
         return replace(state, weights=weights, server=memory, selector=selector)
 
     def screen(self, state: RunState, round: int, ledger: Ledger) -> Pool:
-        """The pool to choose from: all clients that are there, or those that the selector draws;
-        asked or probed if the selector wants that. The cohort is no larger than who is there."""
+        """Return the pool to choose from: the available clients, or those that the selector draws
+        from them, asked or probed first if it wants that. The cohort is no larger than the pool."""
         settings, view = self.task.settings, self.task.view(state.reports)
         if round == 1:
             self.needs.charge("once", settings.clients, ledger)
@@ -134,6 +137,7 @@ class FederatedRounds(Rounds):
             return Pool(clients, view)
         if self.selector.draws_pool:
             clients = self.selector.draw_pool(clients, view, self._rng("pool", round))
+            view = replace(view, cohort=min(view.cohort, len(clients)))
         asks = bool(self.needs.gathered_at("before")) and self.selector.asks(state.selector, view)
         if not asks and not self.selector.probe_batches:
             return Pool(clients, view)
@@ -152,8 +156,7 @@ class FederatedRounds(Rounds):
         return Pool(clients, replace(view, reports=reports), has_model=True, probes=probes)
 
     def idle(self, state: RunState, ledger: Ledger) -> RunState:
-        """A round in which nobody is there: nothing is chosen or trained, and the selector observes
-        nothing."""
+        """Play a round without any available client: nothing is chosen, trained or observed."""
         if self.selector.probe_batches:
             ledger.probe = np.empty(0, dtype=np.int64), np.empty(0)
         if self.speeds is not None:
@@ -194,9 +197,12 @@ class FederatedRounds(Rounds):
         if that counts."""
         cohort, weights = chosen
         counts = self.selector.quotas(cohort, pool.view, self.task.shards.label_counts[cohort])
-        responds = self.task.participation.responds(cohort, self._rng("answers", round))
-        if self.task.participation.goes_by_time:
+        participation, rng = self.task.participation, self._rng("answers", round)
+        responding = participation.responds(contract.read_only(cohort), rng)
+        responds = contract.checked_mask(responding, len(cohort), "responds")
+        if participation.goes_by_time:
             responds = responds & self.in_time(cohort, counts, pool, ledger)
+        contract.require(bool(responds.any()), "participation", 0, "at least one client", "clients")
         ledger.responders = cohort[responds]
         return Responders(cohort, responds, counts, weights)
 
@@ -212,7 +218,8 @@ class FederatedRounds(Rounds):
             rows = [pool.probes.clients.index(client) for client in cohort]
             steps -= pool.probes.steps[rows].cpu().numpy()
         seconds = self.seconds(cohort, steps, size * (1 if pool.has_model else 2))
-        in_time = self.task.participation.in_time(seconds, settings.cohort)
+        arriving = self.task.participation.in_time(seconds, settings.cohort)
+        in_time = contract.checked_mask(arriving, len(cohort), "in_time")
         ledger.add("client_steps", int(steps[~in_time].sum()))
         ledger.add_traffic("model", size, to="server", copies=int((~in_time).sum()))
         return in_time
@@ -223,7 +230,11 @@ class FederatedRounds(Rounds):
         task, works = self.task, []
         amount, counts_epochs = local_work(task.settings.J)
         rng = self._rng("stragglers", 0)
-        efforts = task.participation.efforts(task.settings.clients, amount, rng).tolist()
+        efforts = np.asarray(task.participation.efforts(task.settings.clients, amount, rng))
+        fits = efforts.shape == (task.settings.clients,) and efforts.dtype.kind in "iu"
+        fits = fits and bool(((efforts >= 1) & (efforts <= amount)).all())
+        wanted = f"a whole number from 1 to {amount} for each client"
+        efforts = contract.require(fits, "efforts", efforts, wanted).tolist()
         rows = np.flatnonzero(responders.responds)
         whole = self.trainer.full_work(state.weights, responders.cohort[rows], round)
         for row, work in zip(rows, whole, strict=True):

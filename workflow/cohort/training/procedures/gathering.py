@@ -136,7 +136,8 @@ class ModelEvaluations:
 
     def label_counts(self) -> np.ndarray:
         task, rng = self.task, generator(self.task.settings.seed, "selection")
-        return read_only(task.selector.reported_counts(task.shards.label_counts, rng))
+        counts = read_only(task.shards.label_counts)
+        return read_only(task.selector.reported_counts(counts, rng))
 
     def overlap(self) -> np.ndarray:
         return self.task.shards.overlapping()[self.clients].astype(np.float64)

@@ -73,7 +73,7 @@ class CentralizedRounds(Rounds):
             # torch warns of a schedule that steps before the optimizer, as it does in a new process
             warnings.simplefilter("ignore", UserWarning)
             for step in range(self.scheduled, target):
-                self.schedule.step(*([losses[step][1]] if schedule.watches else []))
+                self.schedule.step(*([losses[step][1]] if schedule.watches_loss else []))
         self.scheduled = target
 
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from cohort.core import UserError, lazy
 from cohort.core.components import SHARE, Catalog, NameEncoded, parameter, parser_of
 from cohort.core.metric import Metric
+from cohort.data.sampling import scaled_count
 from cohort.models import MODELS, Model
 from cohort.selection import selector as abilities
 from cohort.selection import simple
 from cohort.settings import EVALUATION_PLANS
-from cohort.training import availability, objectives, participation, schedules, servers
+from cohort.training import availability, objectives, participation, servers
 
 if TYPE_CHECKING:
     from cohort.training import contract
@@ -64,7 +65,7 @@ class Procedure(NameEncoded):
         """Raise ValueError if the learning rate decays by round or by losses that are unknown."""
         if cell.settings.lr_decay != 1:
             raise ValueError(f"has a schedule and no use for lr_decay {cell.settings.lr_decay:g}")
-        if cell.schedule.watches and not self.validates_every_round:
+        if cell.schedule.watches_loss and not self.validates_every_round:
             raise ValueError(f"has no validation loss by round, as '{cell.schedule}' needs")
 
     def check_plain(self, cell: Cell) -> None:
@@ -262,7 +263,7 @@ class Centralized(Procedure):
             raise ValueError("trains one client: clients and cohort must be 1")
         self.check_plain(cell)
         self.check_undecayed(cell)
-        if cell.schedule.watches and not settings.validation:
+        if cell.schedule.watches_loss and not settings.validation:
             raise ValueError(f"schedule '{cell.schedule}' needs validation samples: set validation")
 
 
@@ -387,7 +388,7 @@ class StratifiedHybrid(ChunkedStratified):
         return self.version() + model.batch_norm
 
     def scaled(self, share: float) -> StratifiedHybrid:
-        return replace(self, epochs=schedules.scale_epochs(self.epochs, share))
+        return replace(self, epochs=scaled_count(self.epochs, share))
 
     def phases(self, cell: C) -> Sequence[C]:
         batch = StratifiedBatch(weighted=self.weighted)
