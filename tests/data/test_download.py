@@ -213,6 +213,15 @@ def test_servers_are_asked_in_turn(server: Server):
     assert f"; and {urls[1]}: SHA-256 is " in message
 
 
+def test_an_archive_that_does_not_open_is_not_kept(server: Server):
+    """Without an MD5 it is known by its opening only; the next source is asked for all of it."""
+    urls = [server.offer("cut/set.zip", ZIP[:-30]), server.offer("whole/set.zip", ZIP)]
+    raw = declared(urls[0], member="folder/values")
+    assert "set.zip" in refusal(raw)
+    download(raw | {"mirrors": urls[1:]}, TARGET)
+    assert TARGET.read_bytes() == CONTENT
+
+
 def test_an_md5_alone_is_that_of_the_file_itself(server: Server):
     """It is not opened, from the publisher or from a mirror."""
     raw = {"md5": hashlib.md5(ZIP).hexdigest()}

@@ -73,6 +73,10 @@ BROKEN = {
     "pickle": ({"x": np.array([{}]), "y": np.arange(1)}, "cannot be read (Object arrays"),
     "one class": ({"x": np.zeros((9, 3)), "y": np.zeros(9, int)}, "holds 1 classes, but at least"),
     "few": ({"x": np.zeros((2, 3)), "y": np.arange(2)}, "leaves no sample for testing"),
+    "shapes": (
+        {"x_train": np.zeros((2, 3)), "y_train": [0, 1], "x_test": np.ones((1, 4)), "y_test": [1]},
+        "x_train has samples of shape (3,), x_test of (4,)",
+    ),
     "only tested": (
         {"x_train": np.zeros((2, 3)), "y_train": [0, 0], "x_test": np.ones((1, 3)), "y_test": [1]},
         "class '1' has no training sample",

@@ -98,6 +98,7 @@ WRONG = {
     "iid-replace": "of the form iid",
     "iid-overlap0.3+0.1-replace": "is written 'iid-overlap0.1+0.3-replace'",
     "iid-overlap0.2": "is written 'iid-overlap0.2x1'",
+    "iid-overlap0.1+0.3x2": "is written 'iid-overlap0.1+0.1+0.3+0.3'",
     "iid-overlap0.2+0.2": "is written 'iid-overlap0.2x2'",
 }
 

@@ -205,6 +205,7 @@ def test_who_overlaps_is_kept_even_at_a_ratio_of_zero():
 
 
 HALVES = [np.arange(0, 500, 2), np.arange(1, 500, 2)]
+UNSIGNED = [part.astype(np.uint64) for part in HALVES]
 WRONG = [
     (HALVES[:1], "deal returned 1 parts for 2 clients"),
     ([part % 2 == 0 for part in HALVES], r"deal returned bool of shape \(250,\), not a row of .*"),
@@ -216,7 +217,20 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "sentence"), [*WRONG, ([*map(list, HALVES)], "")])
+def test_an_empty_part_of_python_numbers(monkeypatch: pytest.MonkeyPatch):
+    """NumPy takes it for floats. Where schemes may share samples, it shares none."""
+    for is_exact in (True, False):
+        own = {"name": "all", "exact": is_exact, "deal": lambda *_: [[*range(500)], []]}
+        monkeypatch.setattr(
+            dealing, "parse_partition", lambda _, own=own: type("All", (Scheme,), own)()
+        )
+        shards = dealt(clients=2, partition="all")
+        assert len(shards.indices[1]) == 0 and shards.overlap is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"), [*WRONG, ([*map(list, HALVES)], ""), (UNSIGNED, "")]
+)
 def test_what_a_scheme_deals_is_checked(
     answer: Any, sentence: str, monkeypatch: pytest.MonkeyPatch
 ):

@@ -17,11 +17,21 @@ from torch.nn.functional import cross_entropy
 
 from cohort.core.errors import UserError
 from cohort.core.metric import Metric
-from cohort.selection.selector import Allocating, Filtering, MetricRecording, Reports, State, View
+from cohort.selection.selector import (
+    Allocating,
+    Filtering,
+    MetricRecording,
+    Reports,
+    Screening,
+    State,
+    View,
+)  # fmt: skip
 from cohort.selection.simple import Random
+from cohort.training.availability import AVAILABILITIES, Availability
 from cohort.training.job import checkpoint
 from cohort.training.job.train import TRAINERS
 from cohort.training.objectives import Objective
+from cohort.training.participation import PARTICIPATIONS, Participation, parse_participation
 from cohort.training.servers import Average
 from tests.training.small_task import run, small_task
 
@@ -112,6 +122,72 @@ def test_keep_says_of_each_client_whether_it_is_kept(kept: Any):
 def test_quotas_are_whole_numbers_by_client_and_class(quotas: np.ndarray):
     actual = sentence_of(selector=Wrong(method="quotas", instead=lambda *_: quotas))
     assert "not whole numbers from 0 up of shape (2, 3) (client, class)" in actual
+
+
+def test_a_quota_of_more_than_a_client_holds_is_all_it_holds():
+    states = []
+    for quotas in (lambda cohort, view: view.label_counts[cohort], lambda *_: np.full((2, 3), 99)):
+        selector = Wrong(method="quotas", instead=quotas)
+        states.append(run(small_task(**(SMALL | {"selector": selector}))))
+    first, second = states
+    assert first.history.metrics["cohort_entropy"] == second.history.metrics["cohort_entropy"]
+    for name, tensor in first.weights.items():
+        torch.testing.assert_close(second.weights[name], tensor, rtol=0, atol=0)
+
+
+def test_reported_counts_cannot_change_the_shards():
+    class Noisy(Wrong):
+        def reported_counts(self, counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+            counts[:] = 7
+            return counts
+
+    assert WRITTEN in sentence_of(selector=Noisy())
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "sentence"),
+    [
+        ("responds", [1, 1], "responds returned int64 of shape (2,), not 2 times true or false"),
+        ("responds", [True], "responds returned bool of shape (1,), not 2 times true or false"),
+        ("responds", [False, False], "no client responds"),
+        ("efforts", [1, 2, 2, 0], "efforts returned int64 of shape (4,), not a whole number from"),
+        ("efforts", [1.0] * 4, "efforts returned float64 of shape (4,), not a whole number from"),
+        ("efforts", [1], "not a whole number from 1 to 2 for each client"),
+    ],
+)
+def test_a_participation_says_who_responds_and_how_much_each_does(
+    method: str, answer: list, sentence: str, monkeypatch: pytest.MonkeyPatch
+):
+    wrong = type("Wrong", (Participation,), {"name": "wrong", method: lambda *_: np.array(answer)})
+    monkeypatch.setitem(PARTICIPATIONS.by_name, "wrong", wrong)
+    parse_participation.cache_clear()
+    assert sentence in sentence_of(participation="wrong")
+
+
+def test_availability_is_a_mask_of_all_clients(monkeypatch: pytest.MonkeyPatch):
+    numbers = type(
+        "Numbers", (Availability,), {"name": "wrong", "present": lambda *_: np.array([2, 3])}
+    )
+    monkeypatch.setitem(AVAILABILITIES.by_name, "wrong", numbers)
+    actual = sentence_of(availability="wrong")
+    assert actual.endswith("present returned int64 of shape (2,), not 4 times true or false")
+
+
+def test_the_cohort_is_no_larger_than_the_pool():
+    class One(Random, Screening):
+        def draw_pool(self, candidates: np.ndarray, view: View, rng: Any) -> np.ndarray:
+            return candidates[:1]
+
+    state = run(small_task(**(SMALL | {"selector": One()})))
+    assert [cohort.tolist() for cohort in state.history.cohorts] == [[0]] * 3
+
+
+def test_an_evaluator_records_only_what_it_declares(monkeypatch: pytest.MonkeyPatch):
+    def evaluate(*_: Any) -> dict[str, float]:
+        return {"train_loss": 3.0}
+
+    monkeypatch.setattr("cohort.training.evaluators.TestEvaluator.evaluate", evaluate)
+    assert "evaluator 'test' returned 'train_loss', which is not declared" in sentence_of()
 
 
 @pytest.mark.parametrize(

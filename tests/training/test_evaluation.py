@@ -60,6 +60,15 @@ def test_a_model_that_is_not_finite_has_no_accuracy(bad: float):
     assert tested.tolist() == np.bincount(LABELS).tolist() and right.tolist() == [0] * 4
 
 
+def test_outputs_that_overflow_are_no_right_answers():
+    """The weights are finite; the argmax of NaN would be class 0."""
+    weights = {name: torch.full_like(tensor, 1e308) for name, tensor in CLIENTS[0].items()}
+    samples = replace(SAMPLES, values=SAMPLES.values * 1e10)
+    indices = torch.arange(23)
+    assert all(map(math.isnan, evaluate(linear(), weights, samples, indices)))
+    assert not correct_by_class(linear(), weights, samples, indices, 4, False)[1].any()
+
+
 def test_classes_named_and_right_answers_by_class():
     """The answer is the class with the largest output."""
     indices = list(range(2, 23))

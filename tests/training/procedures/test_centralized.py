@@ -95,6 +95,7 @@ def test_every_schedule_is_tested():
         ("exponential-0.99", 0.5, "exponential-0.9801"),
         ("plateau", 0.2, "plateau-patience2"),
         ("plateau-patience3", 0.05, "plateau-patience1"),
+        ("plateau-patience0", 1.0, "plateau-patience0"),
         ("onecycle", 0.2, "onecycle"),
         ("cosine", 0.2, "cosine"),
         ("constant", 0.2, "constant"),

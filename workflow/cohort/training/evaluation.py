@@ -42,7 +42,7 @@ def evaluate(
     model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, *, plain: bool = False
 ) -> Evaluation:
     """Evaluate a model on the samples with these indices, by PyTorch alone if `plain`. Without
-    samples its means are NaN, and all metrics are if a weight is not finite or an output is NaN."""
+    samples its means are NaN, and all metrics are if a weight or an output is not finite."""
     if not all_finite(weights):  # the argmax of NaN is class 0, which would score
         return Evaluation(math.nan, math.nan, math.nan, math.nan)
     loss, correct, predicted = 0.0, 0, set[int]()
@@ -74,7 +74,7 @@ def correct_by_class(
     if all_finite(weights):
         for chunk, outputs in _outputs(model, weights, samples, indices, plain):
             targets = samples.labels[chunk]
-            hits = (outputs.argmax(dim=1) == targets) & ~outputs.isnan().any(dim=1)
+            hits = (outputs.argmax(dim=1) == targets) & outputs.isfinite().all(dim=1)
             correct += targets[hits].bincount(minlength=classes)
     return samples.labels[indices].bincount(minlength=classes), correct
 

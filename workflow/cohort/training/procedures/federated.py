@@ -202,7 +202,8 @@ class FederatedRounds(Rounds):
         responds = contract.checked_mask(responding, len(cohort), "responds")
         if participation.goes_by_time:
             responds = responds & self.in_time(cohort, counts, pool, ledger)
-        contract.require(bool(responds.any()), "participation", 0, "at least one client", "clients")
+        if not responds.any():
+            raise contract.WrongAnswer("no client responds")
         ledger.responders = cohort[responds]
         return Responders(cohort, responds, counts, weights)
 
