@@ -113,7 +113,7 @@ def test_which_samples_are_given_up_is_chance():
 def test_who_overlaps_is_who_borrows_and_is_drawn(name: str):
     scheme, rng = parse_partition(name), np.random.default_rng(1)
     parts = scheme.deal(Pool(LABELS), 12, rng)
-    chosen = scheme.overlapping_clients(12, copy.deepcopy(rng))
+    chosen = scheme.draw_borrowers(12, copy.deepcopy(rng))
     borrowed = scheme.borrow(parts, rng)[1]
     assert sorted(chosen) == [index for index, extra in enumerate(borrowed) if len(extra)]
     once, again, other = (np.concatenate(dealt(name, seed)[2]) for seed in (1, 1, 2))
@@ -126,7 +126,7 @@ def test_a_ratio_of_zero_chooses_clients_that_borrow_nothing():
     assert sum(map(len, borrowed)) == sum(map(len, dealt("dir-5", 0)[2])) == 0
     for part, without in zip(own, dealt("iid", 2)[1], strict=True):
         np.testing.assert_array_equal(part, without)
-    assert len(set(scheme.overlapping_clients(12, np.random.default_rng(0)))) == 3
+    assert len(set(scheme.draw_borrowers(12, np.random.default_rng(0)))) == 3
 
 
 def test_more_than_the_others_hold_is_refused():

@@ -168,7 +168,7 @@ def test_chances_are_those_of_the_formula(seed: int):
     n = int(rng.integers(1, 15))
     m, sizes = int(rng.integers(1, n + 1)), rng.integers(1, 50, n)
     norms = rng.lognormal(sigma=rng.choice([0.1, 2]), size=n)
-    chances = OptimalSampling().chances(np.arange(n), view_of(sizes, m, norms))
+    chances = OptimalSampling().inclusion_probabilities(np.arange(n), view_of(sizes, m, norms))
     expected = formula_7((sizes / sizes.sum() * norms).tolist(), m)
     np.testing.assert_allclose(chances, expected, rtol=1e-10)
     assert chances.sum() == pytest.approx(m)
@@ -198,7 +198,7 @@ def test_weighted_updates_are_the_mean_of_the_pool_in_expectation(seed: int):
     view, selector = view_of(sizes, m, norms), OptimalSampling()
     updates = rng.normal(size=20) * (norms > 0)
     order = rng.permutation(9)
-    marks = sorted(1 - selector.chances(pool, view)[order].cumsum().round(9) % 1)
+    marks = sorted(1 - selector.inclusion_probabilities(pool, view)[order].cumsum().round(9) % 1)
     mean = 0.0
     for low, high in itertools.pairwise([0, *marks, 1]):
         if high - low > 1e-12:
@@ -211,5 +211,5 @@ def test_weighted_updates_are_the_mean_of_the_pool_in_expectation(seed: int):
 
 def test_sizes_decide_where_no_update_moves():
     view = view_of(np.array([1, 3, 0, 4]), 2, np.zeros(4))
-    chances = OptimalSampling().chances(np.arange(4), view)
+    chances = OptimalSampling().inclusion_probabilities(np.arange(4), view)
     np.testing.assert_allclose(chances, [0.25, 0.75, 0, 1])

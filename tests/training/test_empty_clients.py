@@ -52,7 +52,8 @@ class PerStep(ServerRule):
         return {"calls": torch.zeros(1)}
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
-        return Merged(updates.mean(1 / updates.steps.double()), {"calls": memory["calls"] + 1}, {})
+        weights = updates.weighted_sum(1 / updates.steps.double())
+        return Merged(weights, {"calls": memory["calls"] + 1}, {})
 
 
 @pytest.mark.parametrize("J", ["J1", "J3", "J2e"])

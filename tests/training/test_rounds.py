@@ -197,7 +197,7 @@ def test_a_probe_that_leaves_no_steps_gives_the_training_loss(trainer: str):
     assert state.history.cost["client_steps"] == [(1, 4)]  # one of each client in the pool
     plain = small_task(**settings)
     updates = train(SerialTrainer(plain), plain.initial_weights(), cohort)
-    for name, tensor in updates.mean(updates.shares()).items():
+    for name, tensor in updates.weighted_sum(updates.shares()).items():
         torch.testing.assert_close(state.weights[name], tensor, rtol=1e-10, atol=1e-12)
 
 

@@ -50,7 +50,7 @@ def test_clients_that_drop_out_do_not_train_and_have_their_own_random_draws():
     cohort = state.history.cohorts[0]
     again = small_task(J="J2e")
     updates = train(SerialTrainer(again), again.initial_weights(), cohort[answers])
-    for name, tensor in updates.mean(updates.sizes / updates.sizes.sum()).items():
+    for name, tensor in updates.weighted_sum(updates.sizes / updates.sizes.sum()).items():
         assert torch.equal(state.weights[name], tensor)
     assert len(cohort) == 4 and state.history.metrics["updates_used"] == [(1, 2)]
     cost = state.history.cost

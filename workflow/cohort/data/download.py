@@ -18,7 +18,7 @@ from urllib.request import Request, urlopen
 
 from cohort.core.errors import FileAccessError, UserError, os_error_sentence
 from cohort.core.files import atomic_write, lock, sha256
-from cohort.data.raw import RawFile, check, files_in_mirror, unpack
+from cohort.data.raw import RawFile, files_in_mirror, unpack, verify_checksum
 
 PACKED = Path("resources/raw/packed")  # can be deleted at any time
 WAITS = (2.0, 8.0, 30.0)  # seconds before each retry
@@ -59,11 +59,11 @@ def _copy_or_unpack(file: RawFile, path: Path, target: Path, source: str) -> Non
         raise UserError(f"{source}, the source of {target.parent.name}, does not exist")
     with atomic_write(target) as temporary:
         if file.is_archive and path.name == file.source_name:
-            check(file, path, source, packed=True)
+            verify_checksum(file, path, source, packed=True)
             unpack(path, file.member, file.bytes, temporary, source)
         else:
             shutil.copyfile(path, temporary)
-        check(file, temporary, source)
+        verify_checksum(file, temporary, source)
 
 
 def _from_any_source(file: RawFile, target: Path, mirror: str) -> None:
@@ -98,17 +98,17 @@ def _from_url(file: RawFile, url: str, target: Path) -> None:
     if not file.is_archive:
         with atomic_write(target) as temporary:
             _fetch(url, temporary)
-            check(file, temporary, url)
+            verify_checksum(file, temporary, url)
         return
     folder = PACKED / (file.md5 or file.sha256)  # (Fashion-)MNIST's files have the same names
     archive = folder / file.source_name
     with lock(folder.with_suffix(".lock")):
         try:
-            check(file, archive, str(archive), packed=True)
+            verify_checksum(file, archive, str(archive), packed=True)
         except (UserError, FileNotFoundError):
             with atomic_write(archive) as temporary:
                 _fetch(url, temporary)
-                check(file, temporary, url, packed=True)
+                verify_checksum(file, temporary, url, packed=True)
     try:
         _copy_or_unpack(file, archive, target, url)
     except FileAccessError:

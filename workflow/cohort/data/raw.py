@@ -53,7 +53,7 @@ class RawFile:
         return urlsplit(self.source).path.rpartition("/")[2]
 
 
-def check(file: RawFile, path: Path, source: str, *, packed: bool = False) -> None:
+def verify_checksum(file: RawFile, path: Path, source: str, *, packed: bool = False) -> None:
     """Raise UserError unless a file has the declared checksum, or that of the archive which holds
     it if it is `packed`; `source` names it in the error. Without a checksum, as for files behind a
     login, only refuse web pages, which servers without the file and captive networks send."""
@@ -89,7 +89,8 @@ def check_mirror(mirror: str) -> None:
 
 @contextlib.contextmanager
 def explain_broken_file(source: str) -> Iterator[None]:
-    """Turn what a broken file raises in this block into a UserError, but no error of the disk."""
+    """Turn any exception that a broken file raises in this block into a UserError; errors of the
+    disk pass."""
     try:
         yield
     except Exception as error:  # a broken archive may raise anything

@@ -29,7 +29,7 @@ class Shards:
     """For each client, the samples it holds out of its own, with which `validation` ends; empty if
     none does, or if the shards are of a version that did not say."""
 
-    chosen: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    borrowers: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """The clients that an overlap chose to borrow samples, even if its ratio is 0; empty without
     one, or if the shards are of a version that did not say."""
 
@@ -37,7 +37,7 @@ class Shards:
         """Whether each client overlaps with others (client)."""
         shares = np.zeros(len(self.indices)) if self.overlap is None else self.overlap
         overlapping = shares > 0
-        overlapping[self.chosen] = True
+        overlapping[self.borrowers] = True
         return overlapping
 
 
@@ -51,8 +51,8 @@ def write(path: str | Path, shards: Shards) -> None:
             file["overlap"] = shards.overlap
         if len(shards.validation):
             file["validation"] = shards.validation
-        if len(shards.chosen):
-            file["chosen"] = shards.chosen
+        if len(shards.borrowers):
+            file["chosen"] = shards.borrowers
         if shards.holdouts:
             file["holdout_sizes"] = np.array([len(part) for part in shards.holdouts])
 

@@ -31,7 +31,7 @@ class Split:
 
 class Parser(Component):
     """Reads the raw files of the data set of its name, and of those that name it as their `parser`.
-    Sources, checksums, sizes and scaling are facts in config/datasets.yaml."""
+    Sources, checksums, sizes and scaling are declared in config/datasets.yaml."""
 
     in_digest: ClassVar[bool] = True
     """Whether its name is part of the digest of data sets that name it. Not if their files say all

@@ -1,4 +1,4 @@
-"""Read the HDF5 store of prepared data: values and labels of its splits, and the data set's facts.
+"""Read the HDF5 store of prepared data: values and labels of its splits, and the file's attributes.
 
 Values are stored contiguously and uncompressed, so that they can be mapped into memory: a process
 reads only what it uses, and all processes of a machine share what was read.

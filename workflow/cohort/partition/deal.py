@@ -46,7 +46,7 @@ def deal_data(settings: Mapping[str, Any], data: str | Path) -> Shards:
     with explain_value_errors(f"partition {settings['partition']} of {settings['dataset']}: "):
         dealt = scheme.deal(pool, settings["clients"], rng)
         whole = _checked(dealt, settings["clients"], len(used), scheme.exact)
-        chosen = scheme.overlapping_clients(len(whole), copy.deepcopy(rng))
+        borrowers = scheme.draw_borrowers(len(whole), copy.deepcopy(rng))
         training, holdouts = _split_holdout(whole, settings["holdout"], seed)
         retained, borrowed = scheme.borrow(training, rng)
     shards = [used[np.concatenate(parts)] for parts in zip(retained, borrowed, strict=True)]
@@ -59,7 +59,7 @@ def deal_data(settings: Mapping[str, Any], data: str | Path) -> Shards:
     counts = np.stack([np.bincount(labels[part], minlength=classes) for part in shards])
     holdouts = [used[part] for part in holdouts]
     overlap, set_aside = shares if shares.any() else None, np.concatenate([validation, *holdouts])
-    return Shards(shards, counts, overlap, set_aside, holdouts, chosen)
+    return Shards(shards, counts, overlap, set_aside, holdouts, borrowers)
 
 
 def _checked(dealt: Any, clients: int, samples: int, exact: bool) -> Parts:

@@ -64,11 +64,11 @@ class Scheme(NameEncoded):
         raise NotImplementedError
 
     def borrow(self, parts: Parts, rng: Rng) -> tuple[Parts, Parts]:
-        """Split what clients hold after borrowing: the samples that each keeps of its part, and
-        those of others that it holds too. Schemes other than an overlap borrow nothing."""
+        """Return, for each client, the samples that it keeps of its own part, and those that it
+        borrows from others: none except under an overlap."""
         return parts, [np.empty(0, dtype=np.int64) for _ in parts]
 
-    def overlapping_clients(self, clients: int, rng: Rng) -> np.ndarray:
+    def draw_borrowers(self, clients: int, rng: Rng) -> np.ndarray:
         """Draw the numbers of the overlapping clients, to which `borrow` with the same generator
         gives samples of others, perhaps none. Schemes other than an overlap have no such client."""
         return np.empty(0, dtype=np.int64)
@@ -410,8 +410,9 @@ class DirichletClients(EqualSizes):
 @dataclass(frozen=True, kw_only=True)
 class Sampled(EqualSizes):
     """Each client draws a number of classes from `low` to `high`, then that many of those with
-    samples left, and takes equally much of each. What these lack comes from the classes with the
-    most samples left, so the last clients end up with more classes than they drew."""
+    samples left, and takes equally many samples of each. If these classes run short, the rest comes
+    from those with the most samples left, so the last clients end up with more classes than they
+    drew."""
 
     name: ClassVar[str] = "sampled"
     low: int = parameter(minimum=1, help="the fewest classes that a client draws")
@@ -493,7 +494,7 @@ class Overlap(Scheme):
                 retained[client] = rng.permutation(parts[client])[amount:]
         return retained, borrowed
 
-    def overlapping_clients(self, clients: int, rng: Rng) -> np.ndarray:
+    def draw_borrowers(self, clients: int, rng: Rng) -> np.ndarray:
         return self._split(clients, rng)[0]
 
     def _split(self, clients: int, rng: Rng) -> list[np.ndarray]:

@@ -9,8 +9,9 @@ from typing import Self
 import numpy as np
 
 Series = dict[str, list[tuple[int, float]]]
-WAYS = {"server": "bytes_up", "clients": "bytes_down", "client": "bytes_between"}
-"""The cost of messages by recipient: server, clients (of the server), a client (of a client)."""
+TRAFFIC_COSTS = {"server": "bytes_up", "clients": "bytes_down", "client": "bytes_between"}
+"""The cost that counts a message's bytes, by who receives it: the server, clients (from the
+server), or another client."""
 PROFILE = ("round", "client", "step", "loss", "accuracy", "seconds")
 """The columns of `History.profile`."""
 SECONDS_BITS = 13  # of a measured time are recorded: 0.01 %, as further digits only fill releases
@@ -22,9 +23,9 @@ class History:
     """The history of a run, round by round: metrics and costs as (round, value) pairs, the cohort
     and those of its clients that responded.
 
-    `traffic` holds the bytes sent in all rounds, by content and recipient (see WAYS). For a probing
-    selector, `pools` and `norms` hold each round's probed clients and the norms of their probes.
-    For a profiled run, `profile` holds tables with a row for each local step (see PROFILE).
+    `traffic` holds the bytes sent in all rounds, by content and recipient (see TRAFFIC_COSTS). For
+    a probing selector, `pools` and `norms` hold each round's probed clients and the norms of their
+    probes. For a profiled run, `profile` holds tables with a row for each local step (see PROFILE).
     """
 
     metrics: Series = field(default_factory=lambda: defaultdict(list))
@@ -37,21 +38,22 @@ class History:
     profile: list[np.ndarray] = field(default_factory=list)
 
     def add_metrics(self, round: int, **values: float) -> None:
-        """Append metrics of a round to the history, each once."""
+        """Append a value of each of these metrics for a round, which may hold each only once."""
         for name, value in values.items():
             self.metrics[name].append((round, float(value)))
 
     def add_cost(self, round: int, **values: float) -> None:
-        """Append costs of a round to the history, each once."""
+        """Append a value of each of these costs for a round, which may hold each only once."""
         for name, value in values.items():
             number = _rounded(value) if name.startswith("seconds") else float(value)
             self.cost[name].append((round, number))
 
     def add_traffic(self, sent: Mapping[str, Mapping[str, int]]) -> None:
         """Add a round's bytes to the run's totals, by content and recipient."""
-        for payload, by_way in sent.items():
-            before = self.traffic.get(payload, np.zeros(len(WAYS), dtype=np.int64))
-            self.traffic[payload] = before + np.array([by_way.get(way, 0) for way in WAYS])
+        for payload, by_recipient in sent.items():
+            before = self.traffic.get(payload, np.zeros(len(TRAFFIC_COSTS), dtype=np.int64))
+            added = [by_recipient.get(recipient, 0) for recipient in TRAFFIC_COSTS]
+            self.traffic[payload] = before + np.array(added)
 
     def last(self, name: str) -> float:
         """The latest value of a metric, NaN if there is none yet."""

@@ -85,8 +85,8 @@ class Entropy(Selector):
 
 
 def without_resting(candidates: Clients, buffer: np.ndarray, count: int) -> np.ndarray:
-    """The candidates that are not in the buffer, in ascending order. Where so many are absent that
-    these are fewer than `count`, those that entered it first are back."""
+    """The candidates that are not in the buffer, in ascending order. If fewer than `count` are
+    left, those that entered the buffer first are let back in."""
     resting = buffer[np.isin(buffer, candidates)]
     back = max(count + len(resting) - len(candidates), 0)
     return np.setdiff1d(candidates, resting[back:])
@@ -192,8 +192,8 @@ class FedCbs(Selector):
 
     The imbalance is the squared distance of the class shares from equal ones (QCID). The weight of
     the m-th client is that of the cohort with it to the power of -m; the first client's has a bonus
-    for those that were rarely chosen: exploration * sqrt(3 ln(round) / (2 times chosen)). Counts
-    begin at one, because the paper's bonus is infinite at none.
+    for those that were rarely chosen: exploration * sqrt(3 ln(round) / (2 * times chosen)). Counts
+    begin at one, because the paper's bonus is infinite at zero.
     """
 
     name = "fed-cbs"
@@ -225,8 +225,9 @@ class FedCbs(Selector):
 
 
 def imbalance(counts: np.ndarray) -> np.ndarray:
-    """The quadratic class imbalance degree of label counts (row, class): the sum of squares of what
-    class shares differ from equal ones. Rows without samples have the largest, 1 - 1/classes."""
+    """The quadratic class imbalance degree of label counts (row, class): the sum over classes of
+    the squared difference between a class's share and 1/classes. Rows without samples have the
+    largest, 1 - 1/classes."""
     totals, classes = counts.sum(axis=1, keepdims=True), counts.shape[1]
     shares = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
     return np.where(totals[:, 0] > 0, ((shares - 1 / classes) ** 2).sum(axis=1), 1 - 1 / classes)

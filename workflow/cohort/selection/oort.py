@@ -10,7 +10,7 @@ from cohort.selection.selector import Clients, ConditionalNeeds, Reports, Rng, S
 from cohort.selection.simple import draw_without_replacement, leave_out_empty
 
 CLIP = 0.95  # the quantile of utilities that none exceeds
-LOW = 0.999  # of the least utility is 0 after scaling, so that all may be drawn
+LOW = 0.999  # of the least utility becomes 0, so that the least stays above 0 and can be drawn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,16 +20,16 @@ class Oort(Selector):
     The statistical utility of a client is its number of samples times the root mean square of their
     losses when it last trained, clipped at the 95th percentile and scaled to [0, 1], plus
     sqrt(0.1 ln(round) / round of its last turn). A client that takes longer than preferred loses
-    (preferred / its duration) ** penalty. Admitted are those that have at least `cutoff` of the
-    last utility that would be taken. The preferred duration is a percentile of all durations,
-    which the pacer raises, once every `window` rounds, if their utility is below that of those
-    before. Clients without samples are chosen only if a cohort would be too small without them.
+    (preferred / its duration) ** penalty. Candidates have at least `cutoff` times the lowest
+    utility among as many of the highest as are drawn. The preferred duration is a percentile of all
+    durations, which the pacer raises, once every `window` rounds, if their utility is below that of
+    those before. Clients without samples are chosen only to fill a cohort.
     """
 
     name = "oort"
     needs = frozenset({"loss_norm", "duration", "expected_duration"})
     exploration: float = parameter(0.9, minimum=0, maximum=1, help="epsilon: explored at first")
-    decay: float = parameter(0.98, exclusiveMinimum=0, maximum=1, help="of exploration, each round")
+    decay: float = parameter(0.98, exclusiveMinimum=0, maximum=1, help="exploration kept per round")
     least: float = parameter(0.2, minimum=0, maximum=1, help="the least exploration")
     cutoff: float = parameter(0.95, **SHARE, help="c: share of the last utility that admits")
     penalty: float = parameter(2.0, minimum=0, help="alpha: exponent for slow clients")
@@ -122,7 +122,7 @@ class Oort(Selector):
 
 
 def scale_utilities(utility: np.ndarray, among: np.ndarray, clip: float) -> np.ndarray:
-    """Scale utilities, of at most `clip`, to units of the range of those in `among`."""
+    """Clip utilities at `clip`, subtract almost the least of `among`, and divide by their range."""
     low = LOW * np.nanmin(among)
     return (np.minimum(utility, clip) - low) / max(np.nanmax(among) - low, 1e-4)
 
@@ -135,7 +135,7 @@ FLAT, SHARP = 0.1, 5  # relative changes of the utility up to and from which the
 class OortFedScale(Oort):
     """Draws explored clients by their utility, and unexplored ones by the samples they train on.
 
-    The first cohort is random; clients without samples are chosen only where nobody else is there.
+    The first cohort is random; clients without samples are chosen only where no other is available.
     The statistical utility is the root mean square of the losses of a client's last batch, times
     the samples that a round takes of it. With k explored clients to draw, the candidates are the
     10 k + 1 highest, and all whose utility is at least `cutoff` of the (k + 1)-th. Unexplored
@@ -175,10 +175,10 @@ class OortFedScale(Oort):
         cohort = np.union1d(exploited, new)
         return cohort[np.argsort(state["duration"][cohort], kind="stable")[: view.cohort]]
 
-    def _explore(self, state: State, unexplored: np.ndarray, places: int, rng: Rng) -> np.ndarray:
-        """Draw the positions of as many unexplored clients as there are places."""
+    def _explore(self, state: State, unexplored: np.ndarray, count: int, rng: Rng) -> np.ndarray:
+        """Draw the positions of so many unexplored clients, or of all."""
         rewards = (state["samples"] * self.slowdowns(state))[unexplored]
-        count = min(places, len(unexplored))
+        count = min(count, len(unexplored))
         largest = np.argsort(-rewards, kind="stable")[: int(self.sample_window * count)]
         weights = np.log(np.maximum(rewards[largest], np.finfo(float).tiny))
         return largest[draw_without_replacement(weights, count, rng)]
@@ -236,11 +236,11 @@ class Tifl(Selector, ConditionalNeeds):
 
     Clients are sorted by how long a round is expected to take them, and split into tiers of equal
     size; ties are broken at random. A tier has credits for its share of the rounds, and is drawn
-    only while some are left and any of its clients is there; all are drawn alike at first. In every
-    `interval`-th round all clients that are there evaluate the global model on their own samples.
+    only while some are left and any of its clients is available; all are drawn alike at first. In
+    every `interval`-th round all available clients evaluate the global model on their own samples.
     If the mean accuracy of the tier drawn last is then no higher than an interval before, the tiers
     with credits are drawn in proportion to the rank of their accuracy, the worst most often. If too
-    few of a tier are there, the cohort is smaller.
+    few of a tier are available, the cohort is smaller.
     """
 
     name: ClassVar[str] = "tifl"

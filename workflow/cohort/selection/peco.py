@@ -36,7 +36,7 @@ class Peco(Selector, abilities.ProbabilityRecording):
     gamma: float = parameter(0.5, exclusiveMinimum=0, maximum=1, help="factor of each wrong model")
     window: int = parameter(10, minimum=1, help="rounds over which probabilities are averaged")
     unseen: Literal["mean", "highest", "never", "first"] = parameter(
-        "mean", help="score of who was never evaluated: that of others, 0, or drawn before others"
+        "mean", help="score of clients never evaluated: others', 0 (never) or before all (first)"
     )
 
     def memory(self, reserved: int, classes: int, clients: int) -> int:

@@ -27,7 +27,7 @@ class RandomPool(abilities.Screening):
 class PowD(Selector, RandomPool):
     """Draws d clients with probabilities proportional to their numbers of samples, has each of them
     evaluate the global model on its own samples, and chooses those with the highest loss, ties at
-    random (section 4). A pool of the cohort's size is a random choice, one of all most biased."""
+    random (section 4). With a pool of the cohort's size the choice is random."""
 
     name = "pow-d"
     needs = frozenset({"candidate_loss"})
@@ -63,7 +63,7 @@ class CpowD(PowD):
 class RpowD(HighestTrainingLoss):
     """Draws d clients with probabilities proportional to their numbers of samples, and chooses
     those that reported the highest mean loss of their local steps when they last trained (rpow-d
-    in section 4). A client that never trained has an infinite loss; ties are broken at random."""
+    in section 4). A client that never trained comes first, unless `unseen` is `never`."""
 
     name: ClassVar[str] = "rpow-d"
     pool: float = parameter(2.0, minimum=1, help="d: clients drawn, as a multiple of the cohort")
@@ -126,8 +126,8 @@ class Probe(Selector, RandomPool, abilities.Probing):
     beta: float = parameter(0.3, minimum=0, maximum=1, help="weight of fairness against movement")
     epsilon: float = parameter(0.05, minimum=0, maximum=1, help="share of the cohort that explores")
     temperature: float = parameter(0.7, exclusiveMinimum=0, help="higher explores more uniformly")
-    patience: float = parameter(0.25, exclusiveMinimum=0, help="share of rounds before one is due")
-    rarity: float = parameter(0.6, **SHARE, help="weight of how rarely one was chosen in fairness")
+    patience: float = parameter(0.25, exclusiveMinimum=0, help="longest wait, share of rounds")
+    rarity: float = parameter(0.6, **SHARE, help="weight of rarity, against waiting, in fairness")
 
     def begin(self, view: View, rng: Rng) -> State:
         count, last = np.zeros(view.clients, dtype=int), np.full(view.clients, NEVER)

@@ -1,4 +1,5 @@
-"""Unbiased sampling: weights make a round, in expectation, one of all clients, averaged by size."""
+"""Unbiased sampling: in expectation over cohorts, a round's weighted updates are the size-weighted
+average of all clients' updates."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -65,7 +66,7 @@ class ClusteredByUpdates(BySize, LastUpdates):
     """Draws one client from each of as many urns as the cohort has clients, which hold clients with
     similar updates (algorithm 2). Summed over urns, chances are those of `by-size`.
 
-    A client that fills urns of its own has these; what is left of it is clustered with the others
+    A client that fills whole urns has these to itself; the rest of it is clustered with the others
     by the angles of their last updates, in groups that are as large as one urn holds. The largest
     groups have an urn each, in which the clients of the others, from the smallest group on, fill
     what room is left. A client whose update is not known yet is at an angle of 0 to all.
@@ -112,8 +113,8 @@ class OptimalSampling(Selector, RandomPool, Probing, UpdateWeighing):
 
     A client's chance is proportional to the norm of its update times its share of the pool's
     samples, but at most 1, and its weight is this share divided by its chance. The paper draws
-    clients independently, here a systematic sample is drawn with the same chances, as a cohort has
-    a size. If J counts several epochs, norms are those of the first.
+    clients independently; here a systematic sample with the same probabilities is drawn, because
+    a cohort has a fixed size. If J counts several epochs, norms are those of the first.
     """
 
     name: ClassVar[str] = "optimal-sampling"
@@ -122,25 +123,27 @@ class OptimalSampling(Selector, RandomPool, Probing, UpdateWeighing):
 
     def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         order = rng.permutation(len(candidates))
-        marks = self.chances(candidates, view)[order].cumsum().round(9) + rng.random()
+        probabilities = self.inclusion_probabilities(candidates, view)[order]
+        marks = probabilities.cumsum().round(9) + rng.random()
         return candidates[order[np.diff(np.floor(marks), prepend=0) > 0]]
 
     def weights(self, state: State, candidates: Clients, cohort: Clients, view: View) -> np.ndarray:
-        sizes, chances = sizes_of(candidates, view), self.chances(candidates, view)
+        sizes = sizes_of(candidates, view)
+        probabilities = self.inclusion_probabilities(candidates, view)
         rows = [int(np.flatnonzero(candidates == client)[0]) for client in cohort]
-        weights: np.ndarray = sizes[rows] / sizes.sum() / chances[rows]
+        weights: np.ndarray = sizes[rows] / sizes.sum() / probabilities[rows]
         return weights
 
-    def chances(self, candidates: Clients, view: View) -> np.ndarray:
-        """The probability of each candidate to be drawn. They add up to the size of the cohort, or
-        to the number of updates that are not zero if these are fewer; if all are, sizes count."""
+    def inclusion_probabilities(self, candidates: Clients, view: View) -> np.ndarray:
+        """Each candidate's inclusion probability, in proportion to its size times its update norm
+        but at most 1; to its size alone if all norms are 0. They add up to the number drawn."""
         sizes = sizes_of(candidates, view)
         norms = sizes * view.reports["probe_norm"][candidates]
         norms = norms if norms.any() else sizes
-        places, is_sure = min(view.cohort, np.count_nonzero(norms)), np.zeros(len(norms), bool)
+        drawn, is_sure = min(view.cohort, np.count_nonzero(norms)), np.zeros(len(norms), bool)
         while True:
             total = max(norms[~is_sure].sum(), np.finfo(float).tiny)
-            chances = np.where(is_sure, 1, (places - is_sure.sum()) * norms / total)
-            if (chances <= 1).all():
-                return chances
-            is_sure |= chances > 1
+            probabilities = np.where(is_sure, 1, (drawn - is_sure.sum()) * norms / total)
+            if (probabilities <= 1).all():
+                return probabilities
+            is_sure |= probabilities > 1

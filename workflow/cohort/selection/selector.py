@@ -69,8 +69,8 @@ class Selector(components.Component):
 
     def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         """Choose the cohort: `view.cohort` distinct candidates, or fewer if the strategy gains
-        nothing from more. Those who are absent are no candidates, and the cohort is no larger than
-        there are candidates."""
+        nothing from more. Unavailable clients are no candidates, and `view.cohort` never exceeds
+        the number of candidates."""
         raise NotImplementedError
 
     def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
@@ -99,7 +99,8 @@ class Probing(Screening):
     """Lets a selector have each client of the pool train on its first `batches` before it chooses.
 
     `view.reports["probe_norm"]` then holds the norm of each client's update. The clients that are
-    chosen continue training from the weights of their probe.
+    chosen continue training from the weights of their probe; where J counts epochs, after the whole
+    first epoch, however few of its batches the probe took.
     """
 
     batches: int
@@ -121,7 +122,8 @@ class Allocating(ABC):
 
     @abstractmethod
     def quotas(self, cohort: Clients, view: View) -> np.ndarray:
-        """The number of samples of each class to use (client of the cohort, class)."""
+        """The number of samples of each class to use (client of the cohort, class); more than a
+        client holds means all that it holds."""
 
 
 class Filtering(ABC):

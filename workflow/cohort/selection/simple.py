@@ -28,8 +28,8 @@ def draw_without_replacement(log_weights: np.ndarray, count: int, rng: Rng) -> n
 
 
 def top_clients(values: np.ndarray, clients: np.ndarray, count: int, rng: Rng) -> np.ndarray:
-    """The `count` clients with the highest values, of which there is one for each client; ties are
-    broken at random, and NaN comes last."""
+    """The `count` of `clients` with the highest `values` (client). Ties are broken at random, and
+    NaN comes last."""
     order = rng.permutation(len(clients))
     ranked = np.nan_to_num(values, nan=-np.inf)[order]
     return clients[order[np.argsort(-ranked, kind="stable")[:count]]]
@@ -105,7 +105,7 @@ class FixedProbability(Selector):
 
     name: ClassVar[str] = "fixed-probability"
     needs: ClassVar[frozenset[str]] = frozenset({"overlap"})
-    probability: float = parameter(0.5, **SHARE, help="of each overlapping client to join a cohort")
+    probability: float = parameter(0.5, **SHARE, help="that an overlapping client joins a cohort")
 
     def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         overlaps = view.reports["overlap"][candidates] == 1
@@ -129,7 +129,7 @@ class HighestLoss(Selector):
     needs: ClassVar[frozenset[str]] = frozenset({"reserved_loss"})
     unseen: Literal["first", "never"] = parameter(
         "first",
-        help="when clients are chosen that were never evaluated: before all others, or never",
+        help="clients never evaluated: before all others (first), or only where needed (never)",
     )
 
     def begin(self, view: View, rng: Rng) -> State:
@@ -163,8 +163,8 @@ class Afl(HighestLoss):
 
     The share `alpha1` of the candidates with the lowest values is left out of that; the share
     `alpha3` of the cohort is then drawn uniformly from everybody else. Clients without a value have
-    the highest of all; those without samples are chosen only if a cohort would be too small without
-    them.
+    the highest of all, unless `unseen` is `never`; those without samples are chosen only if a
+    cohort would be too small without them.
     """
 
     name: ClassVar[str] = "afl"
@@ -201,7 +201,7 @@ class Ucb(Selector):
     name: ClassVar[str] = "ucb"
     needs: ClassVar[frozenset[str]] = frozenset({"local_accuracy"})
     exploration: float = parameter(1.0, exclusiveMinimum=0, help="c: weight of the bonus")
-    epsilon: float = parameter(0.1, **SHARE, help="of a uniform cohort after the first rounds")
+    epsilon: float = parameter(0.1, **SHARE, help="probability of a uniform cohort later")
     initial: int = parameter(3, minimum=0, help="first rounds, in which the cohort is uniform")
 
     def begin(self, view: View, rng: Rng) -> State:

@@ -103,8 +103,8 @@ def entropy(mixes: np.ndarray) -> np.ndarray:
 
 
 class DivFl(LastUpdates):
-    """Chooses, greedily, the clients to whose updates those of all clients are nearest: facility
-    location, the sum over clients of the distance to the nearest chosen one.
+    """Greedily chooses the clients whose updates best represent all clients': facility location,
+    which minimizes the sum over clients of the distance to the nearest chosen one.
 
     Only the clients of a cohort send updates, so that the others are known by their last ones.
     Clients that never answered are chosen first, at random. (The authors' code computes the
@@ -202,7 +202,7 @@ class HicsFl(LastUpdates):
 
 
 def angles(updates: np.ndarray) -> np.ndarray:
-    """The angle between each two rows, a right one to a row of zeros."""
+    """The angle between every two rows in radians, pi/2 if one of them is zero."""
     norms = np.linalg.norm(updates, axis=1)
     norms = np.maximum(np.outer(norms, norms), np.finfo(float).tiny)
     result: np.ndarray = np.arccos(np.clip(updates @ updates.T / norms, -1, 1))
@@ -230,7 +230,7 @@ class FedCor(Selector, ConditionalNeeds):
     interval: int = parameter(10, minimum=2, help="rounds between updates of the process")
     dimension: int = parameter(15, minimum=1, help="the dimension of the points")
     annealing: float = parameter(
-        0.95, exclusiveMinimum=0, maximum=1, help="beta: of clients, each time that they are chosen"
+        0.95, exclusiveMinimum=0, maximum=1, help="beta: factor each time a client is chosen"
     )
     memory_decay: float = parameter(
         0.95, exclusiveMinimum=0, maximum=1, help="gamma: how much a sample counts each round later"

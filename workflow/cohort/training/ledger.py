@@ -1,4 +1,5 @@
-"""The books of one round: what it cost, what was measured, and which clients are done."""
+"""The ledger of one round, with its costs and metrics, and the cursor that says which clients are
+done."""
 
 import contextlib
 import time
@@ -9,7 +10,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from cohort.records.history import WAYS, History
+from cohort.records.history import TRAFFIC_COSTS, History
 from cohort.training.updates import Weights
 
 
@@ -39,8 +40,8 @@ class Ledger:
     ) -> None:
         """Count bytes that were sent: `copies` messages of `size` bytes from clients to the server,
         from the server to clients, or from one client to another (`to="client"`)."""
-        self.traffic.setdefault(name, dict.fromkeys(WAYS, 0))[to] += size * copies
-        self.add(WAYS[to], size * copies)
+        self.traffic.setdefault(name, dict.fromkeys(TRAFFIC_COSTS, 0))[to] += size * copies
+        self.add(TRAFFIC_COSTS[to], size * copies)
 
     def add_evaluation(self, samples: int, client: int | None) -> None:
         """Count samples on which a client, or the server (None), evaluated for the selector."""

@@ -86,7 +86,7 @@ class FedNova(ServerRule):
         steps = updates.effective_steps().to(shares)
         factors = shares * (shares * steps).sum() / steps
         # w + sum of f_k (w_k - w) = (1 - sum of f_k) w + sum of f_k w_k
-        total, means = float(factors.sum()), updates.mean(factors).items()
+        total, means = float(factors.sum()), updates.weighted_sum(factors).items()
         merged = {name: (1 - total) * weights[name] + tensor for name, tensor in means}
         return Merged(merged, memory, {"nova_factor": total})
 

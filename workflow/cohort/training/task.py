@@ -107,10 +107,10 @@ def load_task(cell: Cell, device: torch.device) -> Task:
     settings, data = cell.settings, cell.inputs["data"]
     dtype = torch.float64 if settings.precision == "float64" else torch.float32
     train_samples, test_samples = (load(data, split, device, dtype) for split in ("train", "test"))
-    labels = test_samples.labels.cpu().numpy()
-    used = sampling.draw_share(labels, settings.samples, "test share")
-    reserved = sampling.scaled_count(settings.reserve, settings.samples)
-    set_aside = sampling.draw_stratified(labels[used], reserved, "reserve")
+    test_labels = test_samples.labels.cpu().numpy()
+    used = sampling.draw_share(test_labels, settings.samples, "test share")
+    count = sampling.scaled_count(settings.reserve, settings.samples)
+    reserved = sampling.draw_stratified(test_labels[used], count, "reserve")
     classes = store.read_labels(data)[2]
     model = new_model(settings, tuple(train_samples.values.shape[1:]), classes, "initial weights")
     # convolutions on a CPU are faster in this layout
@@ -133,8 +133,8 @@ def load_task(cell: Cell, device: torch.device) -> Task:
         classes=classes,
         train_samples=train_samples,
         test_samples=test_samples,
-        test=torch.from_numpy(np.delete(used, set_aside)).to(device),
-        reserved=torch.from_numpy(used[set_aside]).to(device),
+        test=torch.from_numpy(np.delete(used, reserved)).to(device),
+        reserved=torch.from_numpy(used[reserved]).to(device),
         validation_samples=validation_samples,
         validation=torch.from_numpy(validation).to(device),
         shards=dealt,

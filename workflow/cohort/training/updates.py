@@ -81,19 +81,20 @@ class Updates:
         selector weighs updates."""
         return self.sizes / self.sizes.sum() if self.factors is None else self.factors
 
-    def mean(self, shares: Tensor) -> Weights:
-        """The sum over clients, weighted by `shares`; integer buffers are rounded."""
-        means: Weights = {}
+    def weighted_sum(self, shares: Tensor) -> Weights:
+        """The sum of the local models, weighted by `shares`, which add up to 1 for a mean. Integer
+        buffers are rounded."""
+        sums: Weights = {}
         for name, rows in self.weights.items():
             floating = rows if rows.is_floating_point() else rows.to(shares.dtype)
             total = torch.tensordot(shares.to(floating.dtype), floating, dims=1)
-            means[name] = total if rows.is_floating_point() else total.round().to(rows.dtype)
-        return means
+            sums[name] = total if rows.is_floating_point() else total.round().to(rows.dtype)
+        return sums
 
     def merged(self, weights: Weights) -> Weights:
         """The mean of the local models by their shares. If the selector weighs updates, it is the
         sum of `weights` and the weighted updates, whose weights need not add up to 1."""
-        means = self.mean(self.shares())
+        means = self.weighted_sum(self.shares())
         if self.factors is None:
             return means
         rest = 1 - float(self.factors.sum())

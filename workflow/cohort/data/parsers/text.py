@@ -1,4 +1,5 @@
-"""LEAF's Shakespeare, 80 characters that a role says and the next, and UCI's table of forests."""
+"""Parsers of LEAF's Shakespeare (80 characters of a role's speech and the one that follows) and of
+UCI's forest cover types."""
 
 import re
 from collections import defaultdict

@@ -141,8 +141,8 @@ def is_done(cell: Cell, record: str | Path) -> bool:
 
 
 def stack_folder(cell: Cell, record: str | Path, device: torch.device, trainer: str) -> Path | None:
-    """Where the processes meet that can train this cell in one stack, a folder for temporary files
-    of this machine; None if it will not be trained by the batched trainer."""
+    """The folder of lock files by which this machine's processes find each other to train this cell
+    in one stack; None if it will not be trained by the batched trainer."""
     sessions = lease.saved_header(state_folder(record)).get("sessions")
     trainer = sessions[-1]["trainer"] if sessions else trainer
     if (trainer, device.type) != ("auto", "cuda") and trainer != stacked.StackedTrainer.name:

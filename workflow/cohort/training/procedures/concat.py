@@ -207,7 +207,7 @@ def merge_parts(weights: Weights, trained: PartUpdates) -> tuple[Weights, dict[s
     return the new weights and the mean training loss and update norm."""
     changed, losses, norms = dict(weights), [], []
     for prefix, updates in trained.items():
-        mean = updates.mean(updates.shares())
+        mean = updates.weighted_sum(updates.shares())
         changed |= {f"{prefix}{name}": tensor for name, tensor in mean.items()}
         losses.append(updates.losses)
         norms.append(updates.distances(strip_prefix(weights, prefix)))

@@ -323,7 +323,7 @@ class FederatedRounds(Rounds):
         if responders.weights is not None:
             factors = torch.from_numpy(responders.weights[responders.responds][used]).to(shares)
             counted, shares = replace(counted, factors=factors), factors / factors.sum()
-        statistics = counted.only(state.weights.keys() - before.keys()).mean(shares)
+        statistics = counted.only(state.weights.keys() - before.keys()).weighted_sum(shares)
         counted = counted.only(before)
         ledger.record(train_loss=float(counted.losses.mean()))
         ledger.record(update_norm=float(counted.distances(before).mean()))

@@ -1,5 +1,5 @@
 """Stratify's label schedule: an epoch as a balanced sequence of labels, and whose sample of each
-label is trained at which place (Algorithms 1 to 4). Everything follows from the shards and one
+label is trained at which position (Algorithms 1 to 4). Everything follows from the shards and one
 generator, so an epoch that was interrupted is scheduled again as it was."""
 
 import math
@@ -60,8 +60,8 @@ def schedule_single_samples(
     data: ClientData, rng: Rng, chunk: int, retained: float, weighted: bool = False
 ) -> Epoch:
     """Schedule an epoch of single samples (Algorithm 3) in chunks of labels. A client that has no
-    sample left of a label skips it and says so. The label then waits at a random place of what is
-    left of the schedule. Once nobody has any left, all begin anew with that label."""
+    sample left of a label skips it and says so. The label then waits at a random position in the
+    rest of the schedule. Once nobody has any left, all begin anew with that label."""
     holders, waiting = _begin_epoch(data, rng, weighted)
     waiting.reverse()  # the next is last
     number = retained_count(retained, len(data.samples))
@@ -172,9 +172,9 @@ class Holders:
 
 
 def longest_runs(able: Sequence[int], rng: Rng) -> Iterator[tuple[int, int, int]]:
-    """Cut a chunk into tasks: a client, the first place of its run, and the place after the last.
-    `able` says for each place which clients can serve it, as the bits of a number. Each task goes
-    to a client that can serve the most places in a row; ties are broken at random."""
+    """Cut a chunk into tasks: a client, the first position of its run, and the one after the last.
+    `able` says for each position which clients can serve it, as the bits of a number. Each task
+    goes to a client that can serve the most positions in a row; ties are broken at random."""
     start = 0
     while start < len(able):
         longest, end = able[start], start + 1

@@ -94,8 +94,8 @@ class HandoffRounds(Rounds):
         return updates.client_weights(0), float(updates.losses[0])
 
     def charge(self, weights: Weights, transfers: int, ledger: Ledger, downloads: int = 1) -> None:
-        """Charge the model's way in a round: to the first client, from client to client and back to
-        the server. `downloads` counts the clients to which the server sends it."""
+        """Charge the transfers of the model in a round: to the first client, from client to client
+        and back to the server. `downloads` counts the clients to which the server sends it."""
         size = size_in_bytes(weights)
         ledger.add_traffic("model", size, to="clients", copies=downloads)
         ledger.add_traffic("model", size, to="client", copies=transfers)

@@ -43,11 +43,16 @@ class Procedure(NameEncoded):
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that this procedure records itself, by recorded name."""
-    round_name: ClassVar[str] = "Round"  # what figures call a round
-    validates_every_round: ClassVar[bool] = False  # not only when the test set is evaluated
-    trainers: ClassVar[tuple[str, ...]] = ("serial",)  # those that can do its local work
-    simulates_time: ClassVar[bool] = False  # of its clients, by their devices
-    requires: ClassVar[str] = ""  # an optional package, without which its cells are skipped
+    round_name: ClassVar[str] = "Round"
+    """What figures call a round."""
+    validates_every_round: ClassVar[bool] = False
+    """Whether it evaluates validation samples in every round, or only when the test set is due."""
+    trainers: ClassVar[tuple[str, ...]] = ("serial",)
+    """The trainers that can do its local work."""
+    simulates_time: ClassVar[bool] = False
+    """Whether it simulates the time of clients by their devices."""
+    requires: ClassVar[str] = ""
+    """An optional package, without which its cells are skipped."""
 
     def rounds_of(self, task: Task) -> Rounds:
         """Build the rounds of a task."""
