@@ -207,7 +207,7 @@ def test_a_run_is_the_same_without_the_draw_of_the_next_cohort(selector: Selecto
     def state_of(plan: int) -> RunState:
         usual = {"rounds": 5, "cohort": 2, "lr": 0.5, "J": "J2", "evaluate_local": 1}
         task = evaluated_task(HELD_OUT, selector=selector, evaluate_next=plan, **usual)
-        return run(replace(task, shards=replace(task.shards, chosen=np.array([1]))))
+        return run(replace(task, shards=replace(task.shards, borrowers=np.array([1]))))
 
     with_it, without = state_of(1), state_of(0)
     assert fingerprint(with_it.weights) == fingerprint(without.weights)
