@@ -146,10 +146,10 @@ def of_selector(selector: Selector) -> list[Number]:
             pool = selector.draw_pool(pool, view, np.random.default_rng([12, round]))
         asks = not isinstance(selector, abilities.ConditionalNeeds) or selector.asks(state, view)
         before = _invented_before(selector, pool, round) if asks else {}
-        round_view = replace(view, reports={**view.reports, **before})
-        cohort = selector.select(state, pool, round_view, np.random.default_rng([4, round]))
+        full_view = replace(view, reports={**view.reports, **before})
+        cohort = selector.select(state, pool, full_view, np.random.default_rng([4, round]))
         if isinstance(selector, abilities.UpdateWeighing):
-            cohorts += [cohort, selector.weights(state, pool, cohort, round_view)]
+            cohorts += [cohort, selector.weights(state, pool, cohort, full_view)]
             cohort = np.unique(cohort)
         after = (need for need in selector.needs if NEEDS[need].gathered == "after")
         measured = {need: _invented(need, round)[: len(cohort)] for need in after}
@@ -158,8 +158,8 @@ def of_selector(selector: Selector) -> list[Number]:
             is_kept = selector.keep(measured, view.sizes[cohort])
         cohorts.append(cohort[is_kept])
         if isinstance(selector, abilities.Allocating):
-            cohorts.append(selector.quotas(cohort, round_view).flatten())
-        state = selector.observe(state, cohort, measured, round_view)
+            cohorts.append(selector.quotas(cohort, full_view).flatten())
+        state = selector.observe(state, cohort, measured, full_view)
     return np.concatenate(cohorts).tolist()
 
 
