@@ -50,13 +50,13 @@ def draw_work(workload: Workload) -> Work:
     return Work(workload, values, labels, weights, np.array(cohorts), np.array(orders))
 
 
-def save_work(given: Work, folder: Path) -> None:
+def save_work(work: Work, folder: Path) -> None:
     """Write drawn work into a folder, from which `read_work` reads it."""
-    write_description(given.workload, folder)
-    np.save(folder / "values.npy", given.values)
-    np.save(folder / "labels.npy", given.labels)
-    np.savez(folder / "weights.npz", allow_pickle=False, **given.weights)
-    np.savez(folder / "schedule.npz", cohorts=given.cohorts, orders=given.orders)
+    write_description(work.workload, folder)
+    np.save(folder / "values.npy", work.values)
+    np.save(folder / "labels.npy", work.labels)
+    np.savez(folder / "weights.npz", allow_pickle=False, **work.weights)
+    np.savez(folder / "schedule.npz", cohorts=work.cohorts, orders=work.orders)
 
 
 def _samples(workload: Workload) -> tuple[np.ndarray, np.ndarray]:

@@ -93,11 +93,11 @@ class Workers:
 
     def peak_mb(self) -> float:
         """Run a round and return its peak memory: all processes and children, shared pages once."""
-        seen, done = [0.0], threading.Event()
+        readings, done = [0.0], threading.Event()
 
         def sample() -> None:
             while not done.wait(SAMPLING_SECONDS):
-                seen.append(sum(map(pss_mb, self.processes)))
+                readings.append(sum(map(pss_mb, self.processes)))
 
         watcher = threading.Thread(target=sample)
         watcher.start()
@@ -106,25 +106,25 @@ class Workers:
         finally:
             done.set()
             watcher.join()
-        return max(*seen, sum(map(pss_mb, self.processes)))
+        return max(*readings, sum(map(pss_mb, self.processes)))
 
     def _last_log_line(self) -> str:
         lines = self.log.read_text(errors="replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "it logged nothing")
 
-    def _send(self, words: str, processes: Sequence[subprocess.Popen[str]] | None = None) -> None:
+    def _send(self, message: str, processes: Sequence[subprocess.Popen[str]] | None = None) -> None:
         for process in processes or self.processes:
             assert process.stdin is not None
             try:
-                process.stdin.write(words + "\n")
+                process.stdin.write(message + "\n")
                 process.stdin.flush()
             except BrokenPipeError:
                 raise Failed(self._last_log_line()) from None
 
-    def _expect(self, word: str, processes: Sequence[subprocess.Popen[str]] | None = None) -> None:
+    def _expect(self, reply: str, processes: Sequence[subprocess.Popen[str]] | None = None) -> None:
         for process in processes or self.processes:
             assert process.stdout is not None
-            while (line := process.stdout.readline()).strip() != word:
+            while (line := process.stdout.readline()).strip() != reply:
                 if not line:
                     process.wait(EXIT_TIMEOUT_SECONDS)  # so that its log is complete
                     raise Failed(self._last_log_line())
@@ -162,9 +162,9 @@ def pss_mb(process: subprocess.Popen[str]) -> float:
     total = 0.0
     with contextlib.suppress(psutil.Error):  # it has ended
         parent = psutil.Process(process.pid)
-        for each in (parent, *parent.children(recursive=True)):
+        for member in (parent, *parent.children(recursive=True)):
             with contextlib.suppress(psutil.Error):
-                total += each.memory_full_info().pss / MB
+                total += member.memory_full_info().pss / MB
     return total
 
 

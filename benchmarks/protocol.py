@@ -28,10 +28,10 @@ class Channel:
         """Report the last round as done, then wait; return False when there are no more rounds."""
         print(READY, file=self._replies)
         for line in sys.stdin:
-            word, _, path = line.strip().partition(" ")
-            if word == GO:
+            command, _, path = line.strip().partition(" ")
+            if command == GO:
                 return True
-            if word == SAVE:
+            if command == SAVE:
                 np.save(path, answer())
                 print(SAVED, file=self._replies)
         return False

@@ -44,17 +44,17 @@ class Report:
         return self.device.type == "cpu"
 
     @contextmanager
-    def step(self, what: str) -> Iterator[float]:
+    def step(self, title: str) -> Iterator[float]:
         """Yield the time (of `time.monotonic`) at which a step of the piece should end. An error in
         it is noted as a failure, and the piece goes on."""
         now = time.monotonic()
         left = max(self.limit - (now - self.began), 0)
-        print(f"{self.piece}: {self.done + 1} of {self.steps}: {what}", flush=True)
+        print(f"{self.piece}: {self.done + 1} of {self.steps}: {title}", flush=True)
         try:
             yield now + left / (self.steps - self.done)
         except Exception as error:  # whatever it is, the other steps may work
             lines = str(error).strip().splitlines() or ["no message"]
-            self.failures.append(f"{what}: {type(error).__name__}: {lines[0]}")
+            self.failures.append(f"{title}: {type(error).__name__}: {lines[0]}")
             self._save()
         self.done += 1
 

@@ -33,7 +33,7 @@ AML = replace(W1, name="AML", title="LeNet of the AML project, as its study has 
 AML = replace(AML, batch=128)
 WIDE = {"VGG-11": "vgg11", "ResNet-9": "resnet9", "ResNet-18": "resnet18"}
 WIDE |= {"EfficientNet-B0": "efficientnet-b0"}
-WIDER = [replace(W1, name=it, title=it, model=model, classes=10) for it, model in WIDE.items()]
+WIDER = [replace(W1, name=key, title=key, model=model, classes=10) for key, model in WIDE.items()]
 WORKLOADS = (W1, AML, W2, W2A, W2B, W3, *WIDER)
 SERIAL = "serial"
 MOST = 20  # rounds of each
@@ -73,7 +73,7 @@ class Cells:
         before = _reset_peak(device)
         seeds = (replace(task.settings, seed=seed) for seed in range(cells))
         self.tasks = [replace(task, settings=settings) for settings in seeds]
-        self.trainers = [StackedTrainer(each) for each in self.tasks]
+        self.trainers = list(map(StackedTrainer, self.tasks))
         self.cells, self.round, self.stacks = cells, 0, Stacks()
         self.state = [task.initial_weights() for _ in self.tasks]
         self()
@@ -100,22 +100,22 @@ class Cells:
 def measure(report: Report) -> None:
     """Time all trainers on each workload."""
     set_up("float32", report.device)
-    workloads = [each.tiny() for each in (W2A, W3)] if report.is_trial else WORKLOADS
+    workloads = [workload.tiny() for workload in (W2A, W3)] if report.is_trial else WORKLOADS
     report.steps = len(workloads)
     for workload in workloads:
         with report.step(workload.title) as until:
             _time_trainers(draw_work(workload), report, until)
 
 
-def _time_trainers(given: Work, report: Report, until: float) -> None:
-    device, task = report.device, task_of(given, "batched", report.device)
+def _time_trainers(work: Work, report: Report, until: float) -> None:
+    device, task = report.device, task_of(work, "batched", report.device)
     exact = Player(_in_float64(task), device).weights
     assert exact is not None
     players: dict[str, Player | Cells] = {
         SERIAL: Player(replace(task, trainer=SerialTrainer), device)
     }
     if task.trainer is StackedTrainer:
-        cells = 2 if report.is_trial else 4 if given.workload.name in WIDE else 16
+        cells = 2 if report.is_trial else 4 if work.workload.name in WIDE else 16
         players["batched, without kernels"] = Player(replace(task, trainer=WithoutKernels), device)
         players["batched"] = Player(task, device)
         players[f"batched, {cells} cells"] = Cells(task, cells, device)
@@ -125,7 +125,7 @@ def _time_trainers(given: Work, report: Report, until: float) -> None:
         seconds = [value / player.cells for value in taken[trainer]]
         report.add(
             {
-                "workload": given.workload.name,
+                "workload": work.workload.name,
                 "trainer": trainer,
                 "median s/round": median(seconds),
                 "min": min(seconds),

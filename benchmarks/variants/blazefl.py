@@ -61,9 +61,9 @@ class Clients(PartitionedDataset):
         return DataLoader(self.get_dataset(type_, cid), batch_size=None, sampler=batches)
 
 
-def trainer_of(given: Work, style: str, **options: Any) -> Any:
+def trainer_of(work: Work, style: str, **options: Any) -> Any:
     """BlazeFL's client trainer with as many processes or threads as there are cores."""
-    load = given.workload
+    load = work.workload
     options |= {
         "num_clients": load.clients,
         "epochs": load.epochs,
@@ -86,8 +86,8 @@ def main() -> None:
     """Serve FedAvg rounds; the result is the global weights."""
     multiprocessing.set_start_method("fork")  # or workers would import torch anew in each round
     options = arguments()
-    given, clients = _work(options.folder), Clients(options.folder)
-    load = given.workload
+    work, clients = _work(options.folder), Clients(options.folder)
+    load = work.workload
     # BlazeFL's trainers name only a learning rate.
     settings: Any = {"momentum": load.momentum, "weight_decay": load.weight_decay}
     mock.patch.object(torch.optim, "SGD", functools.partial(torch.optim.SGD, **settings)).start()
@@ -106,11 +106,11 @@ def main() -> None:
         batch_size=load.batch,
     )
     torch.optim.SGD(server.model.parameters())  # the first one imports torch._dynamo, for a second
-    trainer, rounds = trainer_of(given, options.style, **shared), count(1)
+    trainer, rounds = trainer_of(work, options.style, **shared), count(1)
 
     def step() -> None:
         clients.round = next(rounds)
-        trainer.local_process(server.downlink_package(), given.cohort(clients.round))
+        trainer.local_process(server.downlink_package(), work.cohort(clients.round))
         for package in trainer.uplink_package():
             server.load(package)
 

@@ -24,17 +24,17 @@ client_app = ClientApp()
 def train(message: Message, context: Context) -> Message:
     """Run a client's local work on one thread, as there is one actor per core."""
     config = message.content["config"]
-    given = _work(config["folder"])
+    work = _work(config["folder"])
     round, client = int(config["server-round"]), int(config["client"])
-    load = given.workload
-    model = network(given)
+    load = work.workload
+    model = network(work)
     model.load_state_dict(message.content["arrays"].to_torch_state_dict())
     model.train()
     optimizer = torch.optim.SGD(
         model.parameters(), lr=load.lr, momentum=load.momentum, weight_decay=load.weight_decay
     )
-    inputs, labels = shard(given, client)
-    for batch in given.batches(round, client):
+    inputs, labels = shard(work, client)
+    for batch in work.batches(round, client):
         optimizer.zero_grad()
         loss = cross_entropy(model(inputs[batch]), labels[batch])
         loss.backward()
@@ -59,8 +59,8 @@ class DrivenFedAvg(FedAvg):
     """
 
     def __init__(self, folder: Path, channel: Channel):
-        self.folder, self.given, self.channel = folder, read_work(folder), channel
-        load = self.given.workload
+        self.folder, self.work, self.channel = folder, read_work(folder), channel
+        load = self.work.workload
         super().__init__(
             fraction_train=(load.cohort + 0.5) / load.clients
             if load.cohort < load.clients
@@ -77,7 +77,7 @@ class DrivenFedAvg(FedAvg):
         if not self.channel.wait(lambda: flat(arrays.to_torch_state_dict().values())):
             raise SystemExit
         messages = list(super().configure_train(server_round, arrays, config, grid))
-        for message, client in zip(messages, self.given.cohort(server_round), strict=True):
+        for message, client in zip(messages, self.work.cohort(server_round), strict=True):
             instructions = ConfigRecord(
                 {"server-round": server_round, "client": client, "folder": str(self.folder)}
             )
@@ -92,7 +92,7 @@ def server(folder: Path, channel: Channel) -> ServerApp:
     @app.main()
     def main(grid: Grid, context: Context) -> None:
         strategy = DrivenFedAvg(folder, channel)
-        weights = ArrayRecord(network(strategy.given).state_dict())
+        weights = ArrayRecord(network(strategy.work).state_dict())
         strategy.start(
             grid=grid, initial_arrays=weights, train_config=ConfigRecord({}), num_rounds=10**6
         )

@@ -34,12 +34,10 @@ def arguments() -> argparse.Namespace:
     return options
 
 
-def network(given: Work) -> nn.Module:
+def network(work: Work) -> nn.Module:
     """Build the workload's network with the drawn initial weights."""
-    model = build(given.workload)
-    model.load_state_dict(
-        {name: torch.from_numpy(values) for name, values in given.weights.items()}
-    )
+    model = build(work.workload)
+    model.load_state_dict({name: torch.from_numpy(values) for name, values in work.weights.items()})
     return model
 
 
@@ -53,17 +51,17 @@ def standardized(values: np.ndarray) -> Tensor:
     return (torch.from_numpy(values).float() / SCALE - MEAN) / STD
 
 
-def shard(given: Work, client: int) -> tuple[Tensor, Tensor]:
+def shard(work: Work, client: int) -> tuple[Tensor, Tensor]:
     """A client's standardized images and labels."""
-    rows = given.shard(client)
-    return standardized(given.values[rows]), torch.from_numpy(given.labels[rows])
+    rows = work.shard(client)
+    return standardized(work.values[rows]), torch.from_numpy(work.labels[rows])
 
 
 class EpochBatches:
     """A sampler that yields the batches of a client's next drawn epoch, as indices."""
 
-    def __init__(self, given: Work, round: int, client: int):
-        self.batches, self.per_epoch = given.batches(round, client), given.workload.per_epoch
+    def __init__(self, work: Work, round: int, client: int):
+        self.batches, self.per_epoch = work.batches(round, client), work.workload.per_epoch
 
     def __iter__(self) -> Iterator[Any]:
         return islice(self.batches, self.per_epoch)

@@ -25,19 +25,19 @@ ENDLESS = 10_000  # rounds, also between evaluations
 CPU = torch.device("cpu")
 
 
-def task_of(given: Work, trainer: str = "auto", device: torch.device = CPU) -> Task:
+def task_of(work: Work, trainer: str = "auto", device: torch.device = CPU) -> Task:
     """The FedAvg task of the drawn work."""
-    samples, shards = samples_of(given, device), _shards(given)
+    samples, shards = samples_of(work, device), _shards(work)
     layout = {"memory_format": torch.channels_last}
-    model = network(given).to(device=device, **layout)  # type: ignore[call-overload]
-    settings = _settings(given)
+    model = network(work).to(device=device, **layout)  # type: ignore[call-overload]
+    settings = _settings(work)
     task = Task(
         settings=settings,
         selector=Random(),
         objective=CrossEntropy(),
         server=Average(),
         model=model,
-        classes=given.workload.classes,
+        classes=work.workload.classes,
         train_samples=samples,
         test_samples=samples,
         test=torch.arange(1, device=device),
@@ -49,31 +49,31 @@ def task_of(given: Work, trainer: str = "auto", device: torch.device = CPU) -> T
     return replace(task, trainer=choose_trainer(trainer, device, task)[0])
 
 
-def samples_of(given: Work, device: torch.device = CPU) -> Samples:
+def samples_of(work: Work, device: torch.device = CPU) -> Samples:
     """All samples in the pipeline's representation."""
-    channel = torch.ones(given.workload.shape[0], 1, 1, device=device)
+    channel = torch.ones(work.workload.shape[0], 1, 1, device=device)
     return Samples(
-        torch.from_numpy(given.values).to(device),
-        torch.from_numpy(given.labels).to(device),
+        torch.from_numpy(work.values).to(device),
+        torch.from_numpy(work.labels).to(device),
         SCALE,
         MEAN * channel,
         STD * channel,
     )
 
 
-def _settings(given: Work) -> Settings:
+def _settings(work: Work) -> Settings:
     names = {field.name for field in fields(Settings)}
-    shared = {name: value for name, value in vars(given.workload).items() if name in names}
+    shared = {name: value for name, value in vars(work.workload).items() if name in names}
     endless = {"rounds": ENDLESS, "evaluate_every": ENDLESS}
     unused = {"dataset": "none", "partition": "iid", "strategy": "fedavg"}
     return Settings(**shared | endless | unused, seed=SEED)
 
 
-def _shards(given: Work) -> Shards:
-    clients, classes = range(given.workload.clients), given.workload.classes
-    held = [np.arange(len(given.labels))[given.shard(client)] for client in clients]
+def _shards(work: Work) -> Shards:
+    clients, classes = range(work.workload.clients), work.workload.classes
+    held = [np.arange(len(work.labels))[work.shard(client)] for client in clients]
     return Shards(
-        held, np.stack([np.bincount(given.labels[indices], minlength=classes) for indices in held])
+        held, np.stack([np.bincount(work.labels[indices], minlength=classes) for indices in held])
     )
 
 

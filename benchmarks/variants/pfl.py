@@ -30,9 +30,9 @@ ENDLESS = 10**6
 class Network(nn.Module):
     """The workload's network with the two methods that pfl requires."""
 
-    def __init__(self, given: Work):
+    def __init__(self, work: Work):
         super().__init__()
-        self.layers = network(given)
+        self.layers = network(work)
 
     def loss(self, images: Tensor, labels: Tensor) -> Tensor:
         """The loss that a local step minimizes."""
@@ -47,9 +47,9 @@ class Network(nn.Module):
 class ClientDataset(Dataset):
     """A client's samples in one round, in the drawn batches."""
 
-    def __init__(self, given: Work, round: int, client: int):
-        super().__init__(raw_data=shard(given, client), user_id=str(client))
-        self.given, self.orders = given, iter(given.epochs(round, client).tolist())
+    def __init__(self, work: Work, round: int, client: int):
+        super().__init__(raw_data=shard(work, client), user_id=str(client))
+        self.work, self.orders = work, iter(work.epochs(round, client).tolist())
 
     def iter(self, batch_size: int | None) -> Iterator[Any]:
         """Yield the batches of the next epoch.
@@ -87,16 +87,16 @@ class WaitForDriver(TrainingProcessCallback):
 
 def main() -> None:
     """Serve FedAvg rounds; the result is the global weights."""
-    given = read_work(arguments().folder)
-    load = given.workload
+    work = read_work(arguments().folder)
+    load = work.workload
     amount, epochs = local_work(load.J)
     trained = count()
-    cohorts = (client for round in count(1) for client in given.cohort(round))
+    cohorts = (client for round in count(1) for client in work.cohort(round))
     clients = FederatedDataset(
-        lambda client: ClientDataset(given, next(trained) // load.cohort + 1, client),
+        lambda client: ClientDataset(work, next(trained) // load.cohort + 1, client),
         lambda: next(cohorts),
     )
-    model = Network(given)
+    model = Network(work)
     FederatedAveraging().run(
         algorithm_params=NNAlgorithmParams(
             central_num_iterations=ENDLESS,

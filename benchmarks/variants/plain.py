@@ -18,19 +18,19 @@ from benchmarks.work import Work, read_work
 class Loop:
     """FedAvg as a plain PyTorch loop: draw a cohort, train each client, average the weights."""
 
-    def __init__(self, given: Work, style: str):
-        self.given, self.workload, self.style = given, given.workload, style
-        self.model, self.criterion = network(given), nn.CrossEntropyLoss()
-        everything = TensorDataset(standardized(given.values), torch.from_numpy(given.labels))
-        samples = range(len(given.labels))
-        shards = (samples[given.shard(client)] for client in range(given.workload.clients))
+    def __init__(self, work: Work, style: str):
+        self.work, self.workload, self.style = work, work.workload, style
+        self.model, self.criterion = network(work), nn.CrossEntropyLoss()
+        everything = TensorDataset(standardized(work.values), torch.from_numpy(work.labels))
+        samples = range(len(work.labels))
+        shards = (samples[work.shard(client)] for client in range(work.workload.clients))
         self.clients = [Subset(everything, shard) for shard in shards]
 
     def round(self, round: int) -> None:
         """Train the round's cohort and average its weights."""
         states = [
             self._train(copy.deepcopy(self.model), round, client)
-            for client in self.given.cohort(round)
+            for client in self.work.cohort(round)
         ]
         self.model.load_state_dict({name: _mean(states, name) for name in states[0]})
 
@@ -49,12 +49,12 @@ class Loop:
 
     def _batches(self, round: int, client: int) -> Iterator[list[Tensor]]:
         if self.style == "eager":
-            images, labels = shard(self.given, client)
-            for (place,) in self.given.batches(round, client):
-                yield [images[place : place + 1], labels[place : place + 1]]
+            images, labels = shard(self.work, client)
+            for (index,) in self.work.batches(round, client):
+                yield [images[index : index + 1], labels[index : index + 1]]
             return
         taken = min(self.workload.steps * self.workload.batch, self.workload.size)
-        for order in self.given.epochs(round, client):
+        for order in self.work.epochs(round, client):
             yield from DataLoader(
                 self.clients[client], self.workload.batch, sampler=order[:taken].tolist()
             )

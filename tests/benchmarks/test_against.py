@@ -66,16 +66,16 @@ def test_exit_status(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     def fail(trees: Trees, folder: Path) -> list[Comparison]:
         raise Failed("out of memory")
 
-    known: dict[str, against.Part] = {
+    parts: dict[str, against.Part] = {
         "same": lambda trees, folder: [Comparison("same", "s", [1.0], [1.0])],
         "slow": lambda trees, folder: [Comparison("slow", "s", [1.0], [2.0])],
         "fail": fail,
     }
     trees = Trees(tmp_path, tmp_path)
-    assert compare(["same"], known, trees) == 0
-    assert compare(["same", "slow"], known, trees) == 1
+    assert compare(["same"], parts, trees) == 0
+    assert compare(["same", "slow"], parts, trees) == 1
     capsys.readouterr()
-    assert compare(["fail", "same"], known, trees) == 1
+    assert compare(["fail", "same"], parts, trees) == 1
     printed = capsys.readouterr()
     assert "| same | s " in printed.out and "fail: out of memory" in printed.err
 

@@ -55,11 +55,11 @@ def test_a_process_that_dies(tmp_path: Path):
 
 
 def test_a_command_runs_once_per_round(tmp_path: Path):
-    made = []
+    calls = []
     command = Command(
-        [sys.executable, "-c", "kept = 1"], os.environ, tmp_path, before=lambda: made.append(1)
+        [sys.executable, "-c", "kept = 1"], os.environ, tmp_path, before=lambda: calls.append(1)
     )
-    assert command.run() > 0.001 and made == [1] and command.peak_mb > 1
+    assert command.run() > 0.001 and calls == [1] and command.peak_mb > 1
     with pytest.raises(Failed, match="no luck"):
         Command([sys.executable, "-c", "raise SystemExit('no luck')"], os.environ, tmp_path).run()
 

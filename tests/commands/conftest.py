@@ -82,14 +82,14 @@ def record(
         "device": "a CPU",
         "trainer": "serial",
     }
-    made = {
+    defaults = {
         **{"versions": {"torch": "2.0", "numpy": "2.0"}, "commit": "abc", "trainer": "serial"},
         **{"devices": ["a CPU"], "sessions": [session], "peak_memory_mb": 1.0},
     }
     header = {
         **{"format": 1, "digest": digest, "status": "done", "settings": settings},
         **{"science": science or {}, "weights_sha256": weights * 64},
-        "provenance": made | provenance,
+        "provenance": defaults | provenance,
     }
     return Record(header, history, arrays | {"label_counts": np.ones((clients, 2), dtype=int)})
 
@@ -99,12 +99,12 @@ def finish(
     accuracy: float = 0.5,
     root: str = "",
     settings: dict[str, Any] | None = None,
-    **facts: Any,
+    **options: Any,
 ) -> Path:
     """Write the record of a cell, below another folder or with other settings if they are given."""
     path = Path(root, cell.path)
-    facts = {"science": cell.science} | facts
-    write(path, record(settings or cell.plain_settings(), accuracy, digest=cell.digest, **facts))
+    options = {"science": cell.science} | options
+    write(path, record(settings or cell.plain_settings(), accuracy, digest=cell.digest, **options))
     return path
 
 

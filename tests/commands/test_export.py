@@ -57,13 +57,13 @@ def test_runs_of_more_seeds_stay(plan: Plan, output_of: Callable[..., str]):
     unlisted = finish(next(iter(replan(lr=0.25).cells.values())))
     shutil.copy("config/studies/six.yaml", "config/studies/other.yaml")
     replan()
-    kept = [unlisted, *(finish(cell) for cell in further)]
-    kept += [state_folder(begun.path) / "checkpoint.safetensors", Path(begun.inputs["shards"])]
-    for file in kept[-2:]:
+    remaining = [unlisted, *(finish(cell) for cell in further)]
+    remaining += [state_folder(begun.path) / "checkpoint.safetensors", Path(begun.inputs["shards"])]
+    for file in remaining[-2:]:
         file.parent.mkdir(parents=True)
         file.touch()
     assert "in 1 records, shards and checkpoints could be deleted" in output_of("prune")
     assert old.exists()
     assert "in 1 records" in output_of("prune", "--delete")
     assert "(cohort prune --delete)" in output_of("prune")
-    assert not old.exists() and all(file.exists() for file in kept) and len(kept) == 6
+    assert not old.exists() and all(file.exists() for file in remaining) and len(remaining) == 6

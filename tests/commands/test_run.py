@@ -82,11 +82,11 @@ def test_a_diverged_run_with_silent_clients(plan: Plan):
     changes = {"rounds": 3, "lr": 1e3, "weight_decay": 1e30, "participation": "dropout-0.5"}
     cell = next(iter(replan(**changes).cells.values()))
     train(cell)
-    made = read(cell.path)
-    assert made.header["status"] == "diverged"
-    chosen = np.bincount(np.concatenate(made.history.cohorts), minlength=4)
-    assert made.clients["selected"].tolist() == chosen.tolist()
-    assert sum(map(len, made.history.responders)) < chosen.sum()
+    record = read(cell.path)
+    assert record.header["status"] == "diverged"
+    chosen = np.bincount(np.concatenate(record.history.cohorts), minlength=4)
+    assert record.clients["selected"].tolist() == chosen.tolist()
+    assert sum(map(len, record.history.responders)) < chosen.sum()
 
 
 def test_a_cell_that_another_process_finishes_is_not_trained(
@@ -113,8 +113,8 @@ def test_a_word_that_can_be_no_cell_is_refused_before_planning(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)  # where there is nothing to plan
-    word = command.split()[1]
-    with pytest.raises(SystemExit, match=f"^error: '{word}' is no cell: give the path of its rec"):
+    name = command.split()[1]
+    with pytest.raises(SystemExit, match=f"^error: '{name}' is no cell: give the path of its rec"):
         main(command.split())
 
 

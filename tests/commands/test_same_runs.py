@@ -48,8 +48,8 @@ def test_runs_that_differ_in_measured_times_only_are_the_same(
 ):
     settings = next(iter(plan.cells.values())).plain_settings()
     run, again = (record(settings, 0.5) for _ in range(2))
-    for both in (run, again):
-        both.history.norms = [np.ones(2)] * len(both.history.cohorts)
+    for history in (run.history, again.history):
+        history.norms = [np.ones(2)] * len(history.cohorts)
     change(again)
     assert is_same(run, again) != is_another
 
@@ -57,7 +57,7 @@ def test_runs_that_differ_in_measured_times_only_are_the_same(
 def test_runs_that_differ_in_ciphertexts_only_are_the_same(plan: Plan):
     """A second run has other keys, so that its ciphertexts are some bytes longer or shorter."""
     settings = next(iter(plan.cells.values())).plain_settings()
-    plain, masked = (settings | {"procedure": it} for it in ("federated", "masked-labels"))
+    plain, masked = (settings | {"procedure": name} for name in ("federated", "masked-labels"))
     for sent in ("bytes_up", "comparisons"):
         first, second = (record(masked, 0.5) for _ in range(2))
         second.history.cost[sent] = [(1, 5.0)]

@@ -36,14 +36,14 @@ def save(cell: Cell, round: int) -> None:
     """A checkpoint of which only the header is right."""
     folder = state_folder(cell.path)
     folder.mkdir(parents=True, exist_ok=True)
-    facts = {"facts": json.dumps({"digest": cell.digest, "round": round})}
-    save_file({"x": np.zeros(3)}, folder / "checkpoint.safetensors", facts)
+    metadata = {"facts": json.dumps({"digest": cell.digest, "round": round})}
+    save_file({"x": np.zeros(3)}, folder / "checkpoint.safetensors", metadata)
 
 
 @pytest.fixture
 def every_state(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> Plan:
     """Done, running, stopped, failed, missing, missing; each cell is estimated at 100 seconds."""
-    monkeypatch.setattr(states.cost, "round_seconds", lambda settings, facts: 100.0)
+    monkeypatch.setattr(states.cost, "round_seconds", lambda settings, info: 100.0)
     done, running, stopped, failed, *_ = plan.cells.values()
     finish(done, seconds=5.0)
     session = "--- 2026-01-01 00:10:00\nstart at round 0: somewhere\n"

@@ -50,8 +50,8 @@ def test_the_schema_is_of_the_fields_and_nothing_else():
 def test_canonical_drops_defaults():
     defaults = {"count": 3, "form": "hard", "fast": False, "limit": None}
     assert canonical(Example, {"share": 0.5} | defaults) == {"share": 0.5}
-    others = {"share": 0.5, "count": 4, "form": "soft", "fast": True}
-    assert canonical(Example, others) == others
+    non_defaults = {"share": 0.5, "count": 4, "form": "soft", "fast": True}
+    assert canonical(Example, non_defaults) == non_defaults
     assert canonical(Example, {}) == {}
 
 

@@ -36,9 +36,9 @@ def test_last_line_says_what_happened(
 
 def test_a_log_is_appended_to_and_takes_both_streams(tmp_path: Path):
     log = tmp_path / "cell.log"
-    for word in ("first", "second --- third"):
+    for message in ("first", "second --- third"):
         with log_output(log):
-            print(word, file=sys.stderr)
+            print(message, file=sys.stderr)
     lines = log.read_text().splitlines()
     assert lines[1::2] == ["first", "second --- third"] and lines[2].startswith("--- ")
     assert last_session(log).splitlines() == lines[2:]

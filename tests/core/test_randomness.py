@@ -45,14 +45,14 @@ def test_any_part_of_the_address_changes_the_draws(change: dict):
 
 def test_seeds_derived_from_addresses_never_change():
     """A change would silently give every cell other draws under the same digest."""
-    word = int.from_bytes(hashlib.sha256(b"partition").digest()[:4], "big")
-    bits = np.random.PCG64(np.random.SeedSequence([9, word, 2, 4]))
+    purpose = int.from_bytes(hashlib.sha256(b"partition").digest()[:4], "big")
+    bits = np.random.PCG64(np.random.SeedSequence([9, purpose, 2, 4]))
     expected = np.random.Generator(bits).random(3).tolist()
     assert generator(9, "partition", round=2, client=4).random(3).tolist() == expected
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
+def addresses(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
     """The addresses that the package draws from: (seed, purpose, round, client)."""
     result: set[tuple] = set()
 
@@ -112,16 +112,16 @@ def test_validation_samples_that_come_with_the_data_set(
         assert bool((values == 7).all()) == (samples == "validation")
 
 
-def test_addresses_in_use(asked: set[tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_addresses_in_use(addresses: set[tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A change of any of these addresses would change results under the same digest."""
     monkeypatch.chdir(tmp_path)
     loaded = task.load_task(planned_cell(), torch.device("cpu"))
-    assert asked == {
+    assert addresses == {
         (4, "partition", 0, 0),
         (4, "validation", 0, 0),
         (4, "initial weights", 0, 0),
-    } | {(0, word, 0, 0) for word in ("train share", "test share", "reserve")}
-    asked.clear()
+    } | {(0, purpose, 0, 0) for purpose in ("train share", "test share", "reserve")}
+    addresses.clear()
     states = list(Federated().rounds_of(loaded).run(Federated().begin(loaded)))
     pairs = [
         (round, int(client))
@@ -129,8 +129,8 @@ def test_addresses_in_use(asked: set[tuple], tmp_path: Path, monkeypatch: pytest
         for client in cohort
     ]
     assert len(set(pairs)) == 4
-    local = {(4, word, round, client) for word in ("batches", "dropout") for round, client in pairs}
+    local = {(4, purpose, *pair) for purpose in ("batches", "dropout") for pair in pairs}
     by_round = {(4, "devices", 0, 0), (4, "selection", 0, 0), (4, "stragglers", 0, 0)}
-    words = ("selection", "answers")
-    by_round |= {(4, word, round, 0) for word in words for round in (1, 2)}
-    assert asked == by_round | local
+    purposes = ("selection", "answers")
+    by_round |= {(4, purpose, round, 0) for purpose in purposes for round in (1, 2)}
+    assert addresses == by_round | local

@@ -33,10 +33,10 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 def test_files_that_changed_since_a_run(files: dict[str, str]):
     """One that is gone did not; one that changed between two sessions did."""
     turns, rounds = "my.selection.turns", "my.training.procedures.own.rounds"
-    made = {"my": files | {"my.selection.gone": "0" * 64}, "sessions": [{"device": "cpu"}]}
-    assert user_files.changed_files(made) == []
+    provenance = {"my": files | {"my.selection.gone": "0" * 64}, "sessions": [{"device": "cpu"}]}
+    assert user_files.changed_files(provenance) == []
     Path("my/selection/turns.py").write_bytes(b"other turns")
-    assert user_files.changed_files(made) == ["my/selection/turns.py"]
+    assert user_files.changed_files(provenance) == ["my/selection/turns.py"]
     sessions = [{"my": {rounds: "1" * 64}}, {"my": {turns: user_files.version_of(turns)} | files}]
     assert user_files.changed_files({"sessions": sessions}) == [
         "my/training/procedures/own/rounds.py",

@@ -34,7 +34,7 @@ PICTURE_SETS = {
 
 
 @dataclass(frozen=True, order=True)
-class Known:
+class Picture:
     """A generated picture: where it belongs, and its color."""
 
     part: str
@@ -58,17 +58,17 @@ class Known:
         return image
 
 
-def known(dataset: str, part: str) -> list[Known]:
+def pictures(dataset: str, part: str) -> list[Picture]:
     """The pictures of a part, by group, class and number."""
     classes, groups = PICTURE_SETS[dataset]
     numbers = range(2 if part == "train" else 1)
-    places = itertools.product(range(groups), range(classes), numbers)
-    return [Known(part, *place) for place in places]
+    indices = itertools.product(range(groups), range(classes), numbers)
+    return [Picture(part, *index) for index in indices]
 
 
 def picture_counts(dataset: str) -> dict[str, int]:
     """How many pictures a data set's parts hold."""
-    counts = {part: len(known(dataset, part)) for part in ("train", "test")}
+    counts = {part: len(pictures(dataset, part)) for part in ("train", "test")}
     return counts | ({"validation": counts["train"]} if dataset in MEDICAL else {})
 
 
@@ -92,7 +92,7 @@ def cinic_members() -> Iterator[tuple[str, bytes]]:
     yield "README.md", b"# CINIC-10"
     yield "imagenet-contributors.csv", b"synset, image_num, cinic_set, class"
     for part, folder in (("train", "train"), ("test", "test"), ("train", "valid")):
-        for item in known("cinic10", part):
+        for item in pictures("cinic10", part):
             first = f"cifar10-{part}-{item.number}.png"
             name = f"n0269{item.label}156_{item.number}.png" if item.number else first
             content = picture_file(item.pixels(32, 32), "PNG", gray=is_gray(item))
@@ -105,14 +105,14 @@ def tiny_members() -> Iterator[tuple[str, bytes]]:
     yield f"{root}/wnids.txt", "".join(f"{wnid}\n" for wnid in reversed(WNIDS)).encode()
     yield f"{root}/words.txt", b"n01443537\tgoldfish, Carassius auratus\n"
     yield f"{root}/test/images/test_0.JPEG", picture_file(np.zeros((64, 64, 3), np.uint8), "JPEG")
-    for item in known("tiny-imagenet", "train"):
+    for item in pictures("tiny-imagenet", "train"):
         folder = f"{root}/train/{WNIDS[item.label]}"
         name = f"{WNIDS[item.label]}_{item.number}"
         yield f"{folder}/{WNIDS[item.label]}_boxes.txt", b""
         content = picture_file(item.pixels(64, 64), "JPEG", gray=is_gray(item))
         yield f"{folder}/images/{name}.JPEG", content
     lines = []
-    for index, item in enumerate(known("tiny-imagenet", "test")):
+    for index, item in enumerate(pictures("tiny-imagenet", "test")):
         lines.append(f"val_{index}.JPEG\t{WNIDS[item.label]}\t0\t32\t44\t62\n")
         yield f"{root}/val/images/val_{index}.JPEG", picture_file(item.pixels(64, 64), "JPEG")
     yield f"{root}/val/val_annotations.txt", "".join(lines).encode()
@@ -121,11 +121,11 @@ def tiny_members() -> Iterator[tuple[str, bytes]]:
 def tumor_members() -> Iterator[tuple[str, bytes]]:
     """Brain tumors: pictures of many shapes."""
     for part, folder in (("train", "Training"), ("test", "Testing")):
-        for item in known("brain-tumor-mri-224", part):
-            word = TUMORS[item.label]
+        for item in pictures("brain-tumor-mri-224", part):
+            tumor = TUMORS[item.label]
             pixels = item.pixels(150 + 60 * item.label, 200 + 50 * item.number)
-            name = f"{folder[:2]}-{word[:2]}_{item.number:04}.jpg"
-            yield f"{folder}/{word}/{name}", picture_file(pixels, "JPEG")
+            name = f"{folder[:2]}-{tumor[:2]}_{item.number:04}.jpg"
+            yield f"{folder}/{tumor}/{name}", picture_file(pixels, "JPEG")
 
 
 def pacs_members() -> Iterator[tuple[str, bytes]]:
@@ -133,12 +133,12 @@ def pacs_members() -> Iterator[tuple[str, bytes]]:
     picture among them."""
     lists: dict[str, list[str]] = {}
     for part, split in (("train", "train"), ("test", "crossval")):
-        for item in known("pacs", part):
-            domain, word = STYLES[item.group], ANIMALS[item.label]
+        for item in pictures("pacs", part):
+            domain, animal = STYLES[item.group], ANIMALS[item.label]
             kind = "PNG" if domain == "sketch" else "JPEG"
-            name = f"{domain}/{word}/pic_{part}_{item.number}.{'png' if kind == 'PNG' else 'jpg'}"
+            name = f"{domain}/{animal}/pic_{part}_{item.number}.{'png' if kind == 'PNG' else 'jpg'}"
             yield f"pacs/images/{name}", picture_file(item.pixels(227, 227), kind)
-            wrong = (domain, word, split) == ("art_painting", "dog", "crossval")
+            wrong = (domain, animal, split) == ("art_painting", "dog", "crossval")
             for folder in (split, "test"):
                 line = f"{name} {0 if wrong else item.label + 1}\n"
                 lists.setdefault(f"{domain}_{folder}", []).append(line)
@@ -152,17 +152,17 @@ def digits_members() -> Iterator[tuple[str, bytes]]:
     """Digits-DG, with the hidden files that macOS adds to a zip."""
     yield "__MACOSX/digits_dg/svhn/train/3/._00001.jpg", b"\0\5\x16\7"
     for part, folder in (("train", "train"), ("test", "val")):
-        for item in known("digits-dg", part):
-            place = f"digits_dg/{SOURCES[item.group]}/{folder}/{item.label}"
-            yield f"{place}/{item.number:05}.jpg", picture_file(item.pixels(32, 32), "JPEG")
+        for item in pictures("digits-dg", part):
+            parent = f"digits_dg/{SOURCES[item.group]}/{folder}/{item.label}"
+            yield f"{parent}/{item.number:05}.jpg", picture_file(item.pixels(32, 32), "JPEG")
 
 
 def medical_arrays(dataset: str) -> dict[str, np.ndarray]:
     """MedMNIST: images as count x height x width (x 3 if in color), labels in a column. The
     validation pictures are those of training, backwards."""
     _, side = MEDICAL[dataset]
-    arrays, train = {}, known(dataset, "train")
-    parts = {"train": train, "val": train[::-1], "test": known(dataset, "test")}
+    arrays, train = {}, pictures(dataset, "train")
+    parts = {"train": train, "val": train[::-1], "test": pictures(dataset, "test")}
     for prefix, items in parts.items():
         images = np.stack([item.pixels(side, side) for item in items])
         arrays[f"{prefix}_images"] = images[..., 0] if dataset.startswith("tissue") else images
@@ -170,7 +170,7 @@ def medical_arrays(dataset: str) -> dict[str, np.ndarray]:
     return arrays
 
 
-def is_gray(item: Known) -> bool:
+def is_gray(item: Picture) -> bool:
     """Whether the picture is the training picture that is stored in gray."""
     return (item.part, item.label, item.number) == ("train", 3, 1)
 
@@ -187,8 +187,8 @@ def shuffled(members: Mapping[str, bytes]) -> dict[str, bytes]:
     """Shuffle members, as archives are in no particular order."""
     names = list(members)
     return {
-        names[place]: members[names[place]]
-        for place in np.random.default_rng(5).permutation(len(names))
+        names[index]: members[names[index]]
+        for index in np.random.default_rng(5).permutation(len(names))
     }
 
 

@@ -36,11 +36,11 @@ def gutenberg(plays: Mapping[str, Iterable[str]]) -> str:
     return HEAD + "\n\n".join(["", *parts])
 
 
-def samples(said: Mapping[str, str]) -> list[tuple[str, str, str]]:
+def samples(text_by_user: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """User, 80 characters and the next one, user by user."""
     return [
         (user, text[begin : begin + 80], text[begin + 80])
-        for user, text in said.items()
+        for user, text in text_by_user.items()
         for begin in range(len(text) - 80)
     ]
 

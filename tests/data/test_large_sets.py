@@ -55,10 +55,10 @@ def measured(rows: int, folder: Path) -> list[float]:
                     file.write(bytes([row % 251]) * 3 * SIDE * SIDE)
             with archive.open(f"{part}_labels.npy", "w") as file:
                 np.lib.format.write_array(file, (np.arange(count) % 9).astype(np.uint8)[:, None])
-    facts = {"dataset": "pathmnist-224", "parser": "medmnist", "shape": [3, SIDE, SIDE]}
-    facts |= {"classes": 9, "train": rows, "test": TEST, "validation": TEST, "scale": 255}
+    info = {"dataset": "pathmnist-224", "parser": "medmnist", "shape": [3, SIDE, SIDE]}
+    info |= {"classes": 9, "train": rows, "test": TEST, "validation": TEST, "scale": 255}
     inputs = {"pathmnist_224.npz": str(raw / "pathmnist_224.npz")}
-    write_plan(PlannedFile("data.h5", "k0123456789ab", facts, {}, inputs))
+    write_plan(PlannedFile("data.h5", "k0123456789ab", info, {}, inputs))
     results = []
     for stage in ("prepare", "load"):
         with multiprocessing.get_context("spawn").Pool(1) as pool:
@@ -74,8 +74,8 @@ def test_memory_does_not_grow_with_the_set(empty_folder: Path):
     small, large = measured(400, empty_folder), measured(1600, empty_folder)
     assert large[0] < small[0] + 20 and large[0] < 220
     assert large[1] < 20
-    split, facts = store.read("data.h5", "train")
+    split, attrs = store.read("data.h5", "train")
     assert [int(split.values[row, 2, 100, 200]) for row in (0, 250, 251)] == [0, 250, 0]
     values = np.arange(1600) % 251
-    np.testing.assert_allclose(facts["mean"], [values.mean() / 255] * 3, rtol=1e-12)
-    np.testing.assert_allclose(facts["std"], [values.std() / 255] * 3, rtol=1e-9)
+    np.testing.assert_allclose(attrs["mean"], [values.mean() / 255] * 3, rtol=1e-12)
+    np.testing.assert_allclose(attrs["std"], [values.std() / 255] * 3, rtol=1e-9)

@@ -17,11 +17,11 @@ from cohort.data.prepare import prepare
 from cohort.settings import PlannedFile, plan_file, write_plan
 from tests.conftest import ROOT
 from tests.data import picture_publishers, publishers
-from tests.data.picture_publishers import MEDICAL, PICTURE_SETS, Known, is_gray, known, zip_of
+from tests.data.picture_publishers import MEDICAL, PICTURE_SETS, Picture, is_gray, pictures, zip_of
 from tests.data.publishers import CLASSES, Foreign, packed, python2_pickle
 from tests.data.row_publishers import ROW_SETS
 
-FACTS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
+DECLARED = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
 JPEG_ERROR = 4  # levels by which a flat color may be off after JPEG
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -36,8 +36,8 @@ def prepared(dataset: str, contents: dict[str, bytes] | None = None, **changes: 
 
 
 def store_of(dataset: str, changes: dict[str, Any]) -> Path:
-    inputs = {name: f"resources/raw/{dataset}/{name}" for name in FACTS[dataset]["files"]}
-    settings = FACTS[dataset] | changes | {"dataset": dataset}
+    inputs = {name: f"resources/raw/{dataset}/{name}" for name in DECLARED[dataset]["files"]}
+    settings = DECLARED[dataset] | changes | {"dataset": dataset}
     write_plan(PlannedFile("data.h5", "k0123456789ab", settings, {}, inputs))
     prepare(plan_file("k0123456789ab"), "data.h5")
     return Path("data.h5")
@@ -52,7 +52,7 @@ def refusal(dataset: str, contents: dict[str, bytes], **changes: Any) -> str:
 
 
 def test_every_data_set_that_is_downloaded_can_be_generated():
-    assert {*CLASSES, *PICTURE_SETS, *ROW_SETS} == set(FACTS) - {"digits"}
+    assert {*CLASSES, *PICTURE_SETS, *ROW_SETS} == set(DECLARED) - {"digits"}
 
 
 @pytest.mark.parametrize("dataset", CLASSES)
@@ -63,7 +63,7 @@ def test_from_the_publishers_archives_to_the_store(dataset: str):
     for name, content in packed(dataset).items():
         Path("mirror", name).write_bytes(content)
     for name, content in publishers.contents(dataset).items():
-        raw = FACTS[dataset]["files"][name]
+        raw = DECLARED[dataset]["files"][name]
         archive = packed(dataset)[raw["source"].rpartition("/")[2]]
         raw = raw | {
             "bytes": len(content),
@@ -73,10 +73,10 @@ def test_from_the_publishers_archives_to_the_store(dataset: str):
         download(raw, f"resources/raw/{dataset}/{name}", "mirror")
     store_of(dataset, publishers.counts(dataset))
     for part, size in publishers.counts(dataset).items():
-        split, facts = store.read("data.h5", part)
-        assert split.values.shape == (size, *FACTS[dataset]["shape"])
+        split, attrs = store.read("data.h5", part)
+        assert split.values.shape == (size, *DECLARED[dataset]["shape"])
         assert np.bincount(split.labels).tolist() == [size // CLASSES[dataset]] * CLASSES[dataset]
-        assert facts["classes"] == CLASSES[dataset]
+        assert attrs["classes"] == CLASSES[dataset]
 
 
 def test_a_cifar_row_is_red_then_green_then_blue_row_by_row():
@@ -111,7 +111,7 @@ def test_a_pickle_that_is_refused(content: bytes, sentence: str):
     assert sentence in message and not Path("written").exists()
 
 
-def expected_color(dataset: str, picture: Known) -> tuple[int, int, int]:
+def expected_color(dataset: str, picture: Picture) -> tuple[int, int, int]:
     """Gray pictures, and sets of them, have the red of the color in each channel."""
     has_gray = dataset in ("cinic10", "tiny-imagenet")
     if dataset.startswith("tissue") or (has_gray and is_gray(picture)):
@@ -123,21 +123,21 @@ def expected_color(dataset: str, picture: Known) -> tuple[int, int, int]:
 def test_every_picture_is_stored_in_its_place(dataset: str):
     """The order is that of groups, classes and names, whatever the order in the archive."""
     prepared(dataset)
-    side = FACTS[dataset]["shape"][1]
+    side = DECLARED[dataset]["shape"][1]
     error = 0 if dataset == "cinic10" or dataset in MEDICAL else JPEG_ERROR
     for part in ("train", "test"):
-        split, facts = store.read("data.h5", part)
-        pictures = known(dataset, part)
-        groups = split.groups if split.groups is not None else np.zeros(len(pictures))
-        assert split.labels.tolist() == [picture.label for picture in pictures]
-        assert groups.tolist() == [picture.group for picture in pictures]
-        assert split.values.shape == (len(pictures), 3, side, side)
+        split, attrs = store.read("data.h5", part)
+        expected = pictures(dataset, part)
+        groups = split.groups if split.groups is not None else np.zeros(len(expected))
+        assert split.labels.tolist() == [picture.label for picture in expected]
+        assert groups.tolist() == [picture.group for picture in expected]
+        assert split.values.shape == (len(expected), 3, side, side)
         near = side // 8
-        for pixels, picture in zip(split.values.astype(int), pictures, strict=True):
+        for pixels, picture in zip(split.values.astype(int), expected, strict=True):
             lower_left, upper_right = pixels[:, -1 - near, near], pixels[:, near, -1 - near]
             assert np.abs(lower_left - expected_color(dataset, picture)).max() <= error, picture
             assert np.abs(upper_right - 255).max() <= error, picture
-        assert facts["classes"] == PICTURE_SETS[dataset][0]
+        assert attrs["classes"] == PICTURE_SETS[dataset][0]
     assert store.has_validation("data.h5") == (dataset in MEDICAL)
     if dataset in MEDICAL:
         train, validation = (store.read("data.h5", part)[0] for part in ("train", "validation"))
@@ -168,6 +168,6 @@ def test_a_wrong_archive_is_reported(
 ):
     maker = getattr(picture_publishers, f"{dataset.partition('-')[0]}_members")
     members = dict(maker()) | {member: content}
-    (name,) = FACTS[dataset]["files"]
+    (name,) = DECLARED[dataset]["files"]
     left = {path: data for path, data in members.items() if data is not None}
     assert sentence in refusal(dataset, {name: zip_of(left)})

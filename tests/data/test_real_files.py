@@ -22,7 +22,7 @@ from tests.conftest import ROOT
 from tests.data.publishers import CIFAR_FOLDERS, CLASSES, IDX_FOLDERS
 
 MIRROR = os.environ.get("COHORT_DATA_MIRROR", "")
-FACTS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
+DECLARED = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
 DATASETS = from_torchvision("datasets")
 THEIRS = {
     "mnist": DATASETS.MNIST,
@@ -46,9 +46,9 @@ def prepared(
         patch.setattr("cohort.data.download.WAITS", ())
         mirror = str(Path(MIRROR).resolve())
         patch.chdir(folder)
-        for name, raw in FACTS[dataset]["files"].items():
+        for name, raw in DECLARED[dataset]["files"].items():
             download(raw, f"resources/raw/{dataset}/{name}", mirror)
-        settings = FACTS[dataset] | {"dataset": dataset}
+        settings = DECLARED[dataset] | {"dataset": dataset}
         write_plan(PlannedFile("data.h5", "k0123456789ab", settings, {}, {}))
         prepare(plan_file("k0123456789ab"), "data.h5")
         return dataset, folder, {part: store.read("data.h5", part)[0] for part in ("train", "test")}
@@ -57,10 +57,10 @@ def prepared(
 def test_the_scaling_is_that_of_the_training_images(prepared: tuple[str, Path, dict[str, Split]]):
     """Nearly: the deviations that are usual for CIFAR-100 are up to 0.00017 off."""
     dataset, _, splits = prepared
-    facts, images = FACTS[dataset], splits["train"].values
-    if not any(facts["mean"]):
+    info, images = DECLARED[dataset], splits["train"].values
+    if not any(info["mean"]):
         pytest.skip("not standardized")
-    for channel, (mean, std) in enumerate(zip(facts["mean"], facts["std"], strict=True)):
+    for channel, (mean, std) in enumerate(zip(info["mean"], info["std"], strict=True)):
         values = images[:, channel].astype(np.float32) / 255
         assert abs(values.mean(dtype=np.float64) - mean) < 2e-4
         assert abs(values.std(dtype=np.float64) - std) < 2e-4
@@ -87,6 +87,6 @@ def test_torchvision_reads_the_same(prepared: tuple[str, Path, dict[str, Split]]
 
 @pytest.mark.parametrize("dataset", CLASSES)
 def test_md5_of_what_is_downloaded_is_what_torchvision_lists(dataset: str):
-    files, theirs = FACTS[dataset]["files"].values(), THEIRS[dataset]
+    files, theirs = DECLARED[dataset]["files"].values(), THEIRS[dataset]
     listed = {md5 for _, md5 in theirs.resources} if dataset in IDX_FOLDERS else {theirs.tgz_md5}
     assert {file["md5"] for file in files} == listed

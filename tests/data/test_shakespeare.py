@@ -155,15 +155,15 @@ def real() -> Path:
 
 def test_the_real_text_has_the_published_numbers():
     """LEAF's page gives users, samples, their mean and deviation."""
-    facts = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())["shakespeare"]
+    info = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())["shakespeare"]
     users = {user: text for user, text in text_by_role(real()).items() if len(text) > 80}
     sizes = np.array([len(text) - 80 for text in users.values()])
     assert (len(users), sizes.sum()) == (1129, 4_226_158)
     assert (round(sizes.mean(), 2), round(sizes.std(), 2)) == (3743.28, 6212.26)
     assert (
         sorted(set("".join(users.values()))) == list(CHARACTERS)
-        and len(CHARACTERS) == facts["classes"] - 1 == 79
+        and len(CHARACTERS) == info["classes"] - 1 == 79
     )
-    assert len({role for _, role in users}) == facts["groups"] == 810
+    assert len({role for _, role in users}) == info["groups"] == 810
     assert len({play for play, _ in users}) == 36
-    assert (facts["train"], facts["test"]) == (3_803_542 + 211_308, 211_308)
+    assert (info["train"], info["test"]) == (3_803_542 + 211_308, 211_308)

@@ -21,8 +21,8 @@ from cohort.settings import PlannedFile, plan_file, write_plan
 RNG = np.random.default_rng(6)
 TRAIN = Split(RNG.integers(0, 256, (30, 3, 6, 5), dtype=np.uint8), RNG.integers(0, 4, 30))
 TEST = Split(RNG.integers(0, 256, (7, 3, 6, 5), dtype=np.uint8), RNG.integers(0, 4, 7))
-FACTS = {"dataset": "noise", "shape": [3, 6, 5], "classes": 4, "train": 30, "test": 7, "scale": 255}
-FACTS |= {"mean": [0.1, 0.2, 0.3], "std": [1.0, 2.0, 3.0]}
+INFO = {"dataset": "noise", "shape": [3, 6, 5], "classes": 4, "train": 30, "test": 7, "scale": 255}
+INFO |= {"mean": [0.1, 0.2, 0.3], "std": [1.0, 2.0, 3.0]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def prepared(**changes: Any) -> Path:
-    write_plan(PlannedFile("data.h5", "k0123456789ab", FACTS | changes, {}, {}))
+    write_plan(PlannedFile("data.h5", "k0123456789ab", INFO | changes, {}, {}))
     prepare(plan_file("k0123456789ab"), "data.h5")
     return Path("data.h5")
 
@@ -53,13 +53,13 @@ def test_what_was_parsed_is_read_back():
     path = prepared()
     assert Noise.folders == [Path("resources/raw/noise")]
     for name, split in (("train", TRAIN), ("test", TEST)):
-        record, facts = store.read(path, name)
+        record, attrs = store.read(path, name)
         assert record.values.dtype == np.uint8
         assert record.labels.dtype == np.int64
         np.testing.assert_array_equal(record.values, split.values)
         np.testing.assert_array_equal(record.labels, split.labels)
-        assert (facts["dataset"], facts["classes"], facts["scale"]) == ("noise", 4, 255)
-        assert (list(facts["mean"]), list(facts["std"])) == ([0.1, 0.2, 0.3], [1.0, 2.0, 3.0])
+        assert (attrs["dataset"], attrs["classes"], attrs["scale"]) == ("noise", 4, 255)
+        assert (list(attrs["mean"]), list(attrs["std"])) == ([0.1, 0.2, 0.3], [1.0, 2.0, 3.0])
     labels, groups, classes = store.read_labels(path)
     np.testing.assert_array_equal(labels, TRAIN.labels)
     assert groups is None
@@ -68,12 +68,12 @@ def test_what_was_parsed_is_read_back():
 
 @pytest.mark.parametrize("standardized", [None, 2])
 def test_mean_and_deviation_are_measured_if_not_given(standardized: int | None):
-    facts = store.read(prepared(mean=None, std=None, standardized=standardized), "test")[1]
+    attrs = store.read(prepared(mean=None, std=None, standardized=standardized), "test")[1]
     scaled = TRAIN.values / 255
-    known = 3 if standardized is None else standardized
+    channels = 3 if standardized is None else standardized
     means, deviations = scaled.mean(axis=(0, 2, 3)), scaled.std(axis=(0, 2, 3))
-    np.testing.assert_allclose(facts["mean"], [*means[:known], 0][:3], rtol=1e-12)
-    np.testing.assert_allclose(facts["std"], [*deviations[:known], 1][:3], rtol=1e-12)
+    np.testing.assert_allclose(attrs["mean"], [*means[:channels], 0][:3], rtol=1e-12)
+    np.testing.assert_allclose(attrs["std"], [*deviations[:channels], 1][:3], rtol=1e-12)
 
 
 def test_a_channel_with_one_value_becomes_zero(monkeypatch: pytest.MonkeyPatch):
@@ -82,10 +82,10 @@ def test_a_channel_with_one_value_becomes_zero(monkeypatch: pytest.MonkeyPatch):
     values[:, 1] = 77
     monkeypatch.setattr(Noise, "splits", (Split(values, TRAIN.labels), TEST))
     path = prepared(mean=None, std=None)
-    facts = store.read(path, "train")[1]
-    others = values[:, [0, 2]] / 255
-    np.testing.assert_allclose(facts["std"][[0, 2]], others.std(axis=(0, 2, 3)), rtol=1e-12)
-    assert facts["std"][1] == 1
+    attrs = store.read(path, "train")[1]
+    varied = values[:, [0, 2]] / 255
+    np.testing.assert_allclose(attrs["std"][[0, 2]], varied.std(axis=(0, 2, 3)), rtol=1e-12)
+    assert attrs["std"][1] == 1
     samples = load(path, "train", torch.device("cpu"), torch.float64)
     inputs = samples.inputs(torch.arange(30))
     assert inputs[:, 1].abs().max() < 1e-12 and inputs.isfinite().all()
@@ -130,7 +130,7 @@ def test_prepared_data_of_another_format_is_reported():
 @pytest.mark.parametrize("wrong", [{"train": 31}, {"test": 6}, {"shape": [3, 5, 6]}])
 def test_a_wrong_count_or_shape_is_reported_and_leaves_no_file(wrong: dict[str, Any]):
     name = "test" if "test" in wrong else "train"
-    expected, stored = FACTS | wrong, FACTS[name]
+    expected, stored = INFO | wrong, INFO[name]
     with pytest.raises(UserError) as caught:
         prepared(**wrong)
     assert str(caught.value) == (

@@ -86,12 +86,12 @@ def of_model(model: Model) -> list[Number]:
 
 @contextlib.contextmanager
 def _float64() -> Iterator[None]:
-    usual = torch.get_default_dtype()
+    default_dtype = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
         yield
     finally:
-        torch.set_default_dtype(usual)
+        torch.set_default_dtype(default_dtype)
 
 
 def _takes(model: Model, shape: tuple[int, ...]) -> bool:
@@ -107,8 +107,8 @@ def of_augmentation(augmentation: Augmentation) -> list[Number]:
     rng = np.random.default_rng(10)
     images, numbers = rng.random((8, 3, 6, 6)), rng.random((8, augmentation.numbers))
     changed = augmentation.apply(*map(torch.from_numpy, (images, numbers))).flatten(2)
-    both = changed, changed * torch.arange(36)
-    return [*(number for part in both for number in part.sum(dim=2).flatten().tolist())]
+    tensors = changed, changed * torch.arange(36)
+    return [*(number for part in tensors for number in part.sum(dim=2).flatten().tolist())]
 
 
 def of_partition(scheme: Scheme) -> list[Number]:
@@ -119,7 +119,7 @@ def of_partition(scheme: Scheme) -> list[Number]:
     groups = np.random.default_rng(11).integers(0, 4, 700)
     rng = np.random.default_rng(2)
     own, borrowed = scheme.borrow(scheme.deal(Pool(labels, groups), 10, rng), rng)
-    parts = [np.concatenate(both) for both in zip(own, borrowed, strict=True)]
+    parts = [np.concatenate(pair) for pair in zip(own, borrowed, strict=True)]
     return [*(len(part) for part in parts), _hash(*parts)]
 
 
@@ -146,30 +146,30 @@ def of_selector(selector: Selector) -> list[Number]:
             pool = selector.draw_pool(pool, view, np.random.default_rng([12, round]))
         asks = not isinstance(selector, abilities.ConditionalNeeds) or selector.asks(state, view)
         before = _invented_before(selector, pool, round) if asks else {}
-        seen = replace(view, reports={**view.reports, **before})
-        cohort = selector.select(state, pool, seen, np.random.default_rng([4, round]))
+        full_view = replace(view, reports={**view.reports, **before})
+        cohort = selector.select(state, pool, full_view, np.random.default_rng([4, round]))
         if isinstance(selector, abilities.UpdateWeighing):
-            cohorts += [cohort, selector.weights(state, pool, cohort, seen)]
+            cohorts += [cohort, selector.weights(state, pool, cohort, full_view)]
             cohort = np.unique(cohort)
         after = (need for need in selector.needs if NEEDS[need].gathered == "after")
         measured = {need: _invented(need, round)[: len(cohort)] for need in after}
-        kept = np.full(len(cohort), True)
+        is_kept = np.full(len(cohort), True)
         if isinstance(selector, abilities.Filtering):
-            kept = selector.keep(measured, view.sizes[cohort])
-        cohorts.append(cohort[kept])
+            is_kept = selector.keep(measured, view.sizes[cohort])
+        cohorts.append(cohort[is_kept])
         if isinstance(selector, abilities.Allocating):
-            cohorts.append(selector.quotas(cohort, seen).flatten())
-        state = selector.observe(state, cohort, measured, seen)
+            cohorts.append(selector.quotas(cohort, full_view).flatten())
+        state = selector.observe(state, cohort, measured, full_view)
     return np.concatenate(cohorts).tolist()
 
 
 def _invented_before(selector: Selector, pool: np.ndarray, round: int) -> dict[str, np.ndarray]:
     """A number for each client of the pool, NaN for the others, by what was asked of it."""
-    asked = sorted(need for need in selector.needs if NEEDS[need].gathered == "before")
+    names = sorted(need for need in selector.needs if NEEDS[need].gathered == "before")
     if isinstance(selector, abilities.Probing):
-        asked.append("probe_norm")
+        names.append("probe_norm")
     values = np.random.default_rng([13, round]).lognormal(size=len(pool))
-    return {name: scatter_rows(values, pool, 20) for name in asked}
+    return {name: scatter_rows(values, pool, 20) for name in names}
 
 
 def _invented(need: str, round: int) -> np.ndarray:
@@ -325,9 +325,9 @@ def _digits_task() -> Task:
     digits = load_digits()
     images = torch.from_numpy(digits.images[:200]).unsqueeze(1)
     labels = torch.from_numpy(digits.target[:200])
-    zero, one = torch.tensor([0, 1], dtype=torch.float64).split(1)
-    train = Samples(images[:120], labels[:120], 16.0, zero, one)
-    test = Samples(images[120:], labels[120:], 16.0, zero, one)
+    mean, std = torch.tensor([0, 1], dtype=torch.float64).split(1)
+    train = Samples(images[:120], labels[:120], 16.0, mean, std)
+    test = Samples(images[120:], labels[120:], 16.0, mean, std)
     parts = np.split(np.random.default_rng(8).permutation(120), [10, 25, 50, 80])
     counts = [np.bincount(train.labels.numpy()[part], minlength=10) for part in parts]
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 10)).double()

@@ -31,13 +31,13 @@ def complaint(key: str, golden: Golden) -> str | None:
     if golden[key]["science"] != science:
         recorded = f"its golden run is of science {golden[key]['science']}"
         return f"{key} is at science {science} but {recorded}; record it with {COMMAND}"
-    if not same(numbers_of(key), golden[key]["numbers"]):
+    if not same_numbers(numbers_of(key), golden[key]["numbers"]):
         moved = f"the numbers of {key} moved without a new science version"
         return f"{moved}; bump its `science` or undo the change"
     return None
 
 
-def same(actual: list[Number], recorded: list[Number]) -> bool:
+def same_numbers(actual: list[Number], recorded: list[Number]) -> bool:
     """Whole numbers and texts agree exactly, others to nine digits."""
     return len(actual) == len(recorded) and all(map(_same_number, actual, recorded))
 

@@ -25,7 +25,7 @@ from cohort.training.task import RunState
 from cohort.training.updates import Weights
 from tests.golden import golden
 from tests.golden.computations import CATALOGS, KEYS, all_values, component
-from tests.golden.golden import complaint, read, record, same
+from tests.golden.golden import complaint, read, record, same_numbers
 
 MOVED = (
     "the numbers of {} moved without a new science version; bump its `science` or undo the change"
@@ -60,9 +60,9 @@ def test_every_catalog_of_the_package_is_asked():
     catalogs = {value.package: value for value in values if isinstance(value, Catalog)}
     without = tuple(WITHOUT_GOLDEN_RUNS)
     results = [catalog for name, catalog in catalogs.items() if not name.startswith(without)]
-    asked = [components for components, _ in CATALOGS.values()]
-    assert [list(components) for components in results if components not in asked] == []
-    assert [list(components) for components in asked if components not in results] == []
+    covered = [components for components, _ in CATALOGS.values()]
+    assert [list(components) for components in results if components not in covered] == []
+    assert [list(components) for components in covered if components not in results] == []
 
 
 def test_golden_runs_are_of_components_that_exist():
@@ -94,8 +94,8 @@ def merged_otherwise(result: Merged) -> Merged:
 def disturbed(rounds: Rounds) -> Rounds:
     run = rounds.run
 
-    def run_otherwise(*given: Any) -> Iterator[RunState]:
-        for state in run(*given):
+    def run_otherwise(*arguments: Any) -> Iterator[RunState]:
+        for state in run(*arguments):
             state.weights = scaled(state.weights)
             yield state
 
@@ -167,7 +167,7 @@ def test_a_selector_that_remembers_otherwise_is_found(key: str, monkeypatch: pyt
 @pytest.mark.parametrize("key", keys_with("partition:", "borrow"))
 def test_a_partition_that_borrows_otherwise_is_found(key: str, monkeypatch: pytest.MonkeyPatch):
     """The same samples, each one client further on."""
-    perturb(monkeypatch, key, "borrow", lambda both: (both[0], [both[1][-1], *both[1][:-1]]))
+    perturb(monkeypatch, key, "borrow", lambda parts: (parts[0], [parts[1][-1], *parts[1][:-1]]))
     assert complaint(key, read()) == MOVED.format(key)
 
 
@@ -185,7 +185,7 @@ def test_a_new_science_version_and_a_new_component_ask_for_a_golden_run(
 
 
 @pytest.mark.parametrize(
-    ("found", "is_same"),
+    ("actual", "is_same"),
     [
         ([1, 2.0, "a"], True),
         ([1, 2.0 * (1 + 1e-11), "a"], True),
@@ -198,8 +198,8 @@ def test_a_new_science_version_and_a_new_component_ask_for_a_golden_run(
         ([1.0, 2.0, "a"], False),
     ],
 )
-def test_what_counts_as_the_same_numbers(found: list, is_same: bool):
-    assert same(found, [1, 2.0, "a"]) is is_same
+def test_what_counts_as_the_same_numbers(actual: list, is_same: bool):
+    assert same_numbers(actual, [1, 2.0, "a"]) is is_same
 
 
 @pytest.fixture
@@ -233,5 +233,5 @@ def test_recording_takes_the_new_and_forgets_the_gone(
     assert set(after) == set(before)
     assert after["partition:iid"] == before["partition:iid"]
     assert after[key]["science"] == before[key]["science"] + 1
-    assert not same(after[key]["numbers"], before[key]["numbers"])
+    assert not same_numbers(after[key]["numbers"], before[key]["numbers"])
     assert complaint(key, after) is None

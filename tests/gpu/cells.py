@@ -54,9 +54,9 @@ def cell_gets_a_free_gpu(device: torch.device, folder: Path) -> str:
             return f"the cell got {where}; there are no slots on a CPU and in a SLURM job"
         name = visible_gpus()[where.index or 0]
         visible = {"CUDA_VISIBLE_DEVICES": name if name.startswith("MIG-") else f"GPU-{name}"}
-        ways: dict[str, Any] = {"stdout": subprocess.PIPE, "text": True}
+        options: dict[str, Any] = {"stdout": subprocess.PIPE, "text": True}
         command = [sys.executable, "-c", HOLD]
-        other = subprocess.Popen(command, env=environment() | visible, **ways)
+        other = subprocess.Popen(command, env=environment() | visible, **options)
         assert other.stdout is not None
         line = other.stdout.readline()
         assert "waiting" in line, f"the next cell does not wait: {line}"
@@ -114,14 +114,14 @@ def start_and_kill(plan: Path, device: torch.device) -> RunState:
     with log.open("w") as stream:
         streams = {"stdout": stream, "stderr": subprocess.STDOUT}
         process = subprocess.Popen(command, env=environment(), **streams)
-    seen: set[int] = set()  # when the checkpoint was written
+    write_times: set[int] = set()
     began = time.monotonic()
     try:
-        while len(seen) < WRITES:
+        while len(write_times) < WRITES:
             assert process.poll() is None, log.read_text()
             assert time.monotonic() - began < PATIENCE_SECONDS, log.read_text()
             with contextlib.suppress(FileNotFoundError):  # before the first, or between two
-                seen.add(checkpoint.stat().st_mtime_ns)
+                write_times.add(checkpoint.stat().st_mtime_ns)
             time.sleep(0.001)
     finally:
         process.kill()

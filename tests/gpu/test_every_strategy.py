@@ -65,8 +65,8 @@ def compare(plan: Plan) -> None:
 
 
 def test_strategies(project: Path):
-    others = {*OTHER_PROCEDURES.values(), "stratify-weighted", "fedtan", "centralized"}
-    strategies = yaml.safe_load(Path("config/strategies.yaml").read_text()).keys() - others
+    excluded = {*OTHER_PROCEDURES.values(), "stratify-weighted", "fedtan", "centralized"}
+    strategies = yaml.safe_load(Path("config/strategies.yaml").read_text()).keys() - excluded
     plan = plan_of({"main": {"settings": SETTINGS, "axes": {"strategy": sorted(strategies)}}})
     assert len(plan.cells) == len(strategies) > 30
     compare(plan)

@@ -54,13 +54,13 @@ def image_task(name: str, device: torch.device, precision: str) -> Task:
     rng, dtype = np.random.default_rng(8), getattr(torch, precision)
     images = torch.from_numpy(rng.random((sum(IMAGES), 3, 32, 32))).to(dtype)
     labels = torch.from_numpy(rng.integers(0, 3, sum(IMAGES)))
-    zero, one = torch.tensor([0, 1], dtype=dtype).split(1)
-    samples = Samples(images, labels, 1.0, zero, one)
+    mean, std = torch.tensor([0, 1], dtype=dtype).split(1)
+    samples = Samples(images, labels, 1.0, mean, std)
     torch.manual_seed(3)
     model = MODELS[name]().build((3, 32, 32), 3).to(dtype)
     data = {"model": model, "train": samples, "test": samples, "sizes": IMAGES}
-    ways = {"J": "J2e", "batch": 8, "lr": 0.05, "momentum": 0.9, "precision": precision}
-    return on(small_task(**data, **ways), device)
+    settings = {"J": "J2e", "batch": 8, "lr": 0.05, "momentum": 0.9, "precision": precision}
+    return on(small_task(**data, **settings), device)
 
 
 def difference(actual: Updates, expected: Updates) -> float:
@@ -91,12 +91,12 @@ def batched_equals_serial(device: torch.device, folder: Path) -> str:
     """Every objective on clients of unequal size in float64: both trainers, and the CPU's too."""
     set_up("float64", device)
     results, cohort = {}, [10, 2, 7, 0, 4, 5]
-    ways: dict[str, Any] = {"J": "J2e", "momentum": 0.9, "weight_decay": 0.01, "clip": 0.2}
+    settings: dict[str, Any] = {"J": "J2e", "momentum": 0.9, "weight_decay": 0.01, "clip": 0.2}
     for name, objective in OBJECTIVES.items():
-        of_cpu = small_task(objective=objective(), sizes=SIZES, **ways)
+        of_cpu = small_task(objective=objective(), sizes=SIZES, **settings)
         expected = a_round(of_cpu, SerialTrainer, cohort)
         for kind in (SerialTrainer, StackedTrainer):
-            task = on(small_task(objective=objective(), sizes=SIZES, **ways), device)
+            task = on(small_task(objective=objective(), sizes=SIZES, **settings), device)
             results[f"{name}, {kind.name}"] = difference(a_round(task, kind, cohort), expected)
     return at_most(EXACT, results)
 
@@ -185,18 +185,18 @@ def whole_runs_are_equal(device: torch.device, folder: Path) -> str:
     """Four rounds with selection, dropout of clients and evaluation, in float64."""
     set_up("float64", device)
     results = {}
-    ways: dict[str, Any] = {"J": "J2e", "momentum": 0.5, "participation": "dropout-0.3"}
+    settings: dict[str, Any] = {"J": "J2e", "momentum": 0.5, "participation": "dropout-0.3"}
     for server in (Average(), Scaffold()):
         states = []
         for kind in (SerialTrainer, StackedTrainer):
-            task = small_task(server=server, sizes=SIZES, cohort=5, rounds=4, **ways)
+            task = small_task(server=server, sizes=SIZES, cohort=5, rounds=4, **settings)
             states.append(run(replace(on(task, device), trainer=kind)))
         serial, batched = states
         for name, tensor in serial.weights.items():
             gap = (batched.weights[name] - tensor).norm() / tensor.norm()
             results[f"{server.name}, {name}"] = float(gap)
-        one, other = (dict(state.history.metrics["test_loss"]) for state in states)
-        assert np.allclose(list(one.values()), list(other.values()), rtol=1e-9, atol=0)
+        losses = [list(dict(state.history.metrics["test_loss"]).values()) for state in states]
+        assert np.allclose(*losses, rtol=1e-9, atol=0)
     return at_most(1e-9, results)
 
 
@@ -250,10 +250,10 @@ def float32_is_not_tf32(device: torch.device, folder: Path) -> str:
     for precision in ("tf32", "float32"):
         set_up(precision, device)
         torch.manual_seed(1)
-        one, other = torch.randn(2, 256, 256, device=device)
+        left, right = torch.randn(2, 256, 256, device=device)
         images = torch.randn(8, 16, 16, 16, device=device)
         kernels = torch.randn(32, 16, 3, 3, device=device)
-        pairs = {torch.matmul: (one, other), torch.conv2d: (images, kernels)}
+        pairs = {torch.matmul: (left, right), torch.conv2d: (images, kernels)}
         errors = []
         for product, tensors in pairs.items():
             exact = product(*(tensor.double() for tensor in tensors))

@@ -56,8 +56,8 @@ def test_normalization(batch: int, side: int, channels: int, offset: float):
             assert_close(means[client], mean)
             assert_close(variances[client], variance, 1e-5 + offset * 1e-7)
         exact = torch.autograd.grad(expected, [own, *factors], like_pytorch(along[client])[:size])
-        found = like_pytorch(gradients[0][client]), gradients[1][client], gradients[2][client]
-        for result, gradient in zip(found, exact, strict=True):
+        actual = like_pytorch(gradients[0][client]), gradients[1][client], gradients[2][client]
+        for result, gradient in zip(actual, exact, strict=True):
             assert_close(result, gradient, 2e-5 + offset * 1e-6)
 
 

@@ -60,7 +60,7 @@ def test_results_and_gradients(shape: Shape, rectifies: bool, pools: bool):
     of_images = input_gradient(before, tensors[1], shape, "ieee")
     of_weights, of_bias = weight_gradients(tensors[0], before, shape, "ieee")
     for client in range(clients):
-        leaves = [first(each[client], torch.empty(0).double()) for each in (images, weights)]
+        leaves = [first(tensor[client], torch.empty(0).double()) for tensor in (images, weights)]
         leaves = [leaf.requires_grad_() for leaf in (*leaves, bias[client].double())]
         expected = functional.conv2d(*leaves, shape.stride, shape.padding)
         expected = expected.relu() if rectifies else expected

@@ -133,14 +133,14 @@ def test_pooling_before_relu_is_the_same_to_the_bit():
     """Outputs and gradients are those of the papers' order, ReLU before pooling."""
     torch.manual_seed(4)
     ours = MODELS["aml-lenet"]().build(RGB, 10)
-    order = [ours[place] for place in (0, 2, 1, 3, 5, 4, *range(6, len(ours)))]
+    order = [ours[index] for index in (0, 2, 1, 3, 5, 4, *range(6, len(ours)))]
     inputs, pairs = torch.randn(9, *RGB), []
     for network in (ours, nn.Sequential(*order)):
         network.zero_grad()
         outputs = network(inputs)
         outputs.square().sum().backward()
         pairs.append([outputs, *(parameter.grad.clone() for parameter in ours.parameters())])
-    assert all(torch.equal(one, other) for one, other in zip(*pairs, strict=True))
+    assert all(torch.equal(first, second) for first, second in zip(*pairs, strict=True))
 
 
 def test_an_lstm_by_hand():

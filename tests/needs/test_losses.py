@@ -110,7 +110,7 @@ def test_candidate_accuracy_is_the_global_models_on_a_clients_own_samples():
     np.testing.assert_allclose(accuracies, [1 / 2, 0, 1 / 3, math.nan])
 
 
-def ways(labels: tuple[int, ...]) -> list[tuple[np.ndarray, float]]:
+def possible_outcomes(labels: tuple[int, ...]) -> list[tuple[np.ndarray, float]]:
     """All ways to take one or two steps on batches of two of the samples with these labels, each
     once: the bias after them, and the root mean square of the last batch's losses."""
     results = []
@@ -139,7 +139,7 @@ def test_the_last_batch_is_that_of_the_last_step_that_a_client_took(participatio
         for client in range(3):
             matches = {
                 round(norm, 12)
-                for bias, norm in ways(by_hand.LABELS[client])
+                for bias, norm in possible_outcomes(by_hand.LABELS[client])
                 if np.allclose(bias, biases[client], rtol=0, atol=1e-12)
             }
             assert matches == {round(float(norms[client]), 12)}

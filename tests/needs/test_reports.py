@@ -36,10 +36,10 @@ def softmax(*bias: float) -> list[float]:
 TRAINED = [softmax(0.05, -0.025, -0.025), softmax(-0.1, 0.2, -0.1), softmax(0, -0.1, 0.1)]
 
 
-def overlapping(selector: Selector, chosen: list[int], **settings: object) -> Task:
+def overlapping(selector: Selector, borrowers: list[int], **settings: object) -> Task:
     """A task by hand, some of whose clients overlap."""
     task = task_by_hand(selector, **settings)
-    shards = dataclasses.replace(task.shards, chosen=np.array(chosen, dtype=int))
+    shards = dataclasses.replace(task.shards, borrowers=np.array(borrowers, dtype=int))
     return dataclasses.replace(task, shards=shards)
 
 
@@ -67,9 +67,9 @@ def test_the_entropy_selector_chooses_by_noisy_counts():
     """The noise of epsilon 0.01 is a hundred samples, the counts say nothing any more."""
     noisy = played(task_by_hand(Entropy(epsilon=0.01, buffer=0.0), cohort=2, rounds=8))
     plain = played(task_by_hand(Entropy(buffer=0.0), cohort=2, rounds=8))
-    firsts, others = (np.stack(state.history.cohorts) for state in (plain, noisy))
-    assert firsts[:, 0].tolist() == others[:, 0].tolist()  # drawn, whatever the counts
-    assert firsts[:, 1].tolist() != others[:, 1].tolist()
+    cohorts, noisy_cohorts = (np.stack(state.history.cohorts) for state in (plain, noisy))
+    assert cohorts[:, 0].tolist() == noisy_cohorts[:, 0].tolist()  # drawn, whatever the counts
+    assert cohorts[:, 1].tolist() != noisy_cohorts[:, 1].tolist()
 
 
 def test_liars_claim_their_size_of_every_class_alike_and_add_noise_too():
@@ -78,10 +78,10 @@ def test_liars_claim_their_size_of_every_class_alike_and_add_noise_too():
     assert len(lying) == 3
     expected = np.repeat(MANY[lying].sum(axis=1) / 4, 4).reshape(3, 4)
     np.testing.assert_array_equal(lies[lying], expected)
-    both = Entropy(liars=0.3, epsilon=0.5).reported_counts(MANY, np.random.default_rng(0))
+    noisy_lies = Entropy(liars=0.3, epsilon=0.5).reported_counts(MANY, np.random.default_rng(0))
     rng = np.random.default_rng(0)
     rng.choice(10, 3, replace=False)
-    np.testing.assert_array_equal(both, lies + rng.laplace(scale=2, size=MANY.shape))
+    np.testing.assert_array_equal(noisy_lies, lies + rng.laplace(scale=2, size=MANY.shape))
 
 
 def test_soft_labels_by_hand_and_what_they_cost():

@@ -83,8 +83,8 @@ def test_only_the_seed_matters_and_nothing_is_changed(name: str):
     once = deal(name, pool, 8, 1)
     np.random.seed(99)
     again, other = deal(name, pool, 8, 1), deal(name, pool, 8, 2)
-    for part, same in zip(once, again, strict=True):
-        np.testing.assert_array_equal(part, same)
+    for part, repeated in zip(once, again, strict=True):
+        np.testing.assert_array_equal(part, repeated)
     moved = [set(part) != set(changed) for part, changed in zip(once, other, strict=True)]
     assert any(moved) == (name not in SHARING)
     np.testing.assert_array_equal(pool.labels, POOL.labels)
@@ -100,10 +100,10 @@ def test_groups_matter_to_schemes_that_deal_by_them_only(name: str):
 
 @pytest.mark.parametrize("name", GROUPED)
 def test_schemes_that_deal_by_groups_refuse_data_without_groups(name: str):
-    words = r"^it deals samples by their groups \(domains, roles\), and this data set has none$"
-    with pytest.raises(ValueError, match=words):
+    message = r"^it deals samples by their groups \(domains, roles\), and this data set has none$"
+    with pytest.raises(ValueError, match=message):
         parse_partition(name).check(10, 20, 1000)
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=message):
         deal(name, POOL.labels, 8)
 
 
@@ -134,11 +134,11 @@ IMPOSSIBLE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "classes", "clients", "samples", "groups", "words"), IMPOSSIBLE)
+@pytest.mark.parametrize(("name", "classes", "clients", "samples", "groups", "message"), IMPOSSIBLE)
 def test_impossible_partitions_are_refused(
-    name: str, classes: int, clients: int, samples: int, groups: int | None, words: str
+    name: str, classes: int, clients: int, samples: int, groups: int | None, message: str
 ):
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=message):
         parse_partition(name).check(classes, clients, samples, groups)
 
 

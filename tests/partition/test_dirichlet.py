@@ -101,9 +101,9 @@ def test_a_tiny_alpha_divides_by_nothing(alpha: float):
         assert (np.diff(cuts, axis=1) >= 0).all() and (cuts[:, -1] == 100).all()
 
 
-@pytest.mark.parametrize(("cls", "word"), [(Dirichlet, "dir"), (PlainDirichlet, "dirplain")])
+@pytest.mark.parametrize(("cls", "prefix"), [(Dirichlet, "dir"), (PlainDirichlet, "dirplain")])
 def test_gives_up_after_many_draws_and_says_what_to_change(
-    cls: type[Dirichlet], word: str, monkeypatch: pytest.MonkeyPatch
+    cls: type[Dirichlet], prefix: str, monkeypatch: pytest.MonkeyPatch
 ):
     """Four classes, 40 clients, minimum 10: no draw is accepted, as spec and simulation say of the
     brain scans."""
@@ -114,9 +114,9 @@ def test_gives_up_after_many_draws_and_says_what_to_change(
     with pytest.raises(ValueError, match="none of 7 draws") as caught:
         cls(alpha=0.05, minimum=10).deal(Pool(np.repeat(np.arange(4), 1428)), 40, default_rng(0))
     assert len(draws) == 7
-    for words in ("40 clients", "10 samples", "fewer clients", "larger alpha"):
-        assert words in str(caught.value)
-    assert f"'{word}-0.05" in str(caught.value)
+    for text in ("40 clients", "10 samples", "fewer clients", "larger alpha"):
+        assert text in str(caught.value)
+    assert f"'{prefix}-0.05" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -38,7 +38,7 @@ MEANINGS = {
 
 OVERLAP = "SCHEME-overlapRATIOxCLIENTS[-replace] or SCHEME-overlapRATIO+RATIO[-replace]"
 MINIMUM = "-ALPHA[-minimumN]"
-FORMS = ["classes-K", "covering-K", *(f"dir{word}{MINIMUM}" for word in ("", "domains", "plain"))]
+FORMS = ["classes-K", "covering-K", *(f"dir{kind}{MINIMUM}" for kind in ("", "domains", "plain"))]
 FORMS[3:3] = ["dirclients-ALPHA"]
 FORMS += ["domains-D", "iid", "onedomain-DOMAIN", OVERLAP, f"quantity{MINIMUM}", "roles-K"]
 FORMS += ["sampled-LOW-HIGH"]

@@ -43,18 +43,18 @@ def test_an_overlapping_client_borrows_its_ratio_and_nothing_else_is_duplicated(
     was dealt to clients that borrow nothing, which lend numbers that differ by more than one only
     where the smaller one lends all that it has. With `replace` a client gives up as many samples,
     which nobody holds then."""
-    scheme, kept, borrowed = dealt(name, seed)
+    scheme, retained, borrowed = dealt(name, seed)
     whole = dealt(name.partition("-overlap")[0], seed)[1]
     replaces, unmatched = name.endswith("replace"), list(scheme.ratios)
-    regular = [part for part, extra in zip(kept, borrowed, strict=True) if not len(extra)]
-    for part, rest, extra in zip(whole, kept, borrowed, strict=True):
+    regular = [part for part, extra in zip(retained, borrowed, strict=True) if not len(extra)]
+    for part, own, extra in zip(whole, retained, borrowed, strict=True):
         assert len(np.unique(extra)) == len(extra)
         if not replaces or not len(extra):
-            np.testing.assert_array_equal(rest, part)
+            np.testing.assert_array_equal(own, part)
         if len(extra):
-            holds = len(rest) + len(extra)
+            holds = len(own) + len(extra)
             assert holds == len(part) + (0 if replaces else len(extra))
-            assert np.isin(rest, part).all() and len(np.unique(rest)) == len(rest)
+            assert np.isin(own, part).all() and len(np.unique(own)) == len(own)
             odds = {ratio: ratio if replaces else ratio / (1 - ratio) for ratio in unmatched}
             ratio = next(r for r in unmatched if len(extra) == round(odds[r] * len(part)))
             assert abs(len(extra) / holds - ratio) <= 0.5 / len(part)
@@ -63,7 +63,7 @@ def test_an_overlapping_client_borrows_its_ratio_and_nothing_else_is_duplicated(
             exhausted = lent == [len(lender) for lender in regular]
             assert lent.sum() == len(extra) and (lent[~exhausted] >= lent.max() - 1).all()
     assert not unmatched
-    nobodys = len(LABELS) - len(np.unique(np.concatenate([*kept, *borrowed])))
+    nobodys = len(LABELS) - len(np.unique(np.concatenate([*retained, *borrowed])))
     assert nobodys == (sum(map(len, borrowed)) if replaces else 0)
 
 
@@ -101,9 +101,9 @@ def test_which_samples_are_given_up_is_chance():
     kept_by_first, times = np.zeros(12), 0
     scheme, parts = parse_partition("iid-overlap0.5x1-replace"), [np.arange(6), np.arange(6, 12)]
     for seed in range(1000):
-        kept, borrowed = scheme.borrow(parts, np.random.default_rng(seed))
+        retained, borrowed = scheme.borrow(parts, np.random.default_rng(seed))
         if len(borrowed[0]):
-            kept_by_first[kept[0]] += 1
+            kept_by_first[retained[0]] += 1
             times += 1
     assert kept_by_first[6:].sum() == 0 and kept_by_first.sum() == 3 * times
     assert np.abs(kept_by_first[:6] - times / 2).max() < 4 * np.sqrt(times / 4)
@@ -130,8 +130,8 @@ def test_a_ratio_of_zero_chooses_clients_that_borrow_nothing():
 
 
 def test_more_than_the_others_hold_is_refused():
-    words = "a client should borrow 900 samples, the others hold 200"
-    with pytest.raises(ValueError, match=words):
+    message = "a client should borrow 900 samples, the others hold 200"
+    with pytest.raises(ValueError, match=message):
         dealt("iid-overlap0.9x10", 0)
 
 

@@ -155,9 +155,9 @@ def literal_sampled(
 @pytest.mark.parametrize("seed", range(20))
 def test_counts_follow_the_plain_implementation(seed: int):
     per_class, order = [70, 30, 101, 55, 41], np.random.default_rng(seed).permutation(9)
-    rng, same = np.random.default_rng(seed), np.random.default_rng(seed)
+    rng, literal_rng = np.random.default_rng(seed), np.random.default_rng(seed)
     counts = Sampled(low=1, high=4).draw_counts(np.array(per_class), order, rng)
-    assert counts.tolist() == literal_sampled(per_class, order, 1, 4, same)
+    assert counts.tolist() == literal_sampled(per_class, order, 1, 4, literal_rng)
 
 
 # domains-d, onedomain-i and dirdomains-alpha
@@ -216,7 +216,7 @@ def test_dirichlet_over_domains_is_dirichlet_over_classes_of_that_name(seed: int
 
 
 @pytest.mark.parametrize(
-    ("name", "labels", "groups", "clients", "words"),
+    ("name", "labels", "groups", "clients", "message"),
     [
         ("classes-2", [0] * 20 + [1] * 3, None, 4, "class 1 has 3 samples for 4 clients"),
         ("domains-2", [0] * 12, [0] * 10 + [1] * 2, 6, "domain 1 has 2 samples for 6 clients"),
@@ -227,10 +227,10 @@ def test_dirichlet_over_domains_is_dirichlet_over_classes_of_that_name(seed: int
     ],
 )
 def test_a_deal_that_is_impossible_says_why(
-    name: str, labels: list[int], groups: list[int] | None, clients: int, words: str
+    name: str, labels: list[int], groups: list[int] | None, clients: int, message: str
 ):
     pool = Pool(np.array(labels), None if groups is None else np.array(groups))
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=message):
         deal(name, pool, clients)
 
 

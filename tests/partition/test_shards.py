@@ -119,8 +119,8 @@ def test_no_held_out_sample_is_trained_on_by_another_client(name: str, seed: int
     trained = np.concatenate(shards.indices)
     assert not np.isin(trained, shards.validation).any()
     assert len(np.unique(shards.validation)) == len(shards.validation) > 80
-    for held_out, same in zip(shards.holdouts, without.holdouts, strict=True):
-        np.testing.assert_array_equal(held_out, same)
+    for held_out, expected in zip(shards.holdouts, without.holdouts, strict=True):
+        np.testing.assert_array_equal(held_out, expected)
     replaces = name.endswith("replace")
     for client in np.flatnonzero(shards.overlapping()):
         own, holds = without.indices[client], shards.indices[client]

@@ -23,8 +23,8 @@ def patterns(rule: str, part: str) -> list[re.Pattern[str]]:
     assert block is not None, rule
     lines = re.search(rf"^    {part}:\n((?:        .*\n)+)", block[1], re.MULTILINE)
     assert lines is not None, (rule, part)
-    told = r"^ +(?:caption|category|subcategory|labels)=.*\n"
-    paths = re.sub(told, "", lines[1], flags=re.MULTILINE)
+    report_arguments = r"^ +(?:caption|category|subcategory|labels)=.*\n"
+    paths = re.sub(report_arguments, "", lines[1], flags=re.MULTILINE)
     results = []
     for expression in re.findall(r'(?:multiext|report)\([^)]*\)|"[^"]*"', paths):
         first, *suffixes = re.findall(r'"([^"]*)"', expression)

@@ -48,10 +48,10 @@ def test_a_mirror_the_raw_file_and_the_prepared_data_bring_them_back(plan_of: Pl
 def test_a_record_that_exists_stays_and_its_digest_is_the_same_with_data(plan_of: PlanOf):
     Path("mirror").mkdir()
     Path("mirror/pacs.zip").touch()
-    given = plan_of(MIXED, settings=SETTINGS, config={"data_mirror": "mirror"})
-    row = given.study("study").experiments["main"].rows[3]  # of seed 1
+    full_plan = plan_of(MIXED, settings=SETTINGS, config={"data_mirror": "mirror"})
+    row = full_plan.study("study").experiments["main"].rows[3]  # of seed 1
     assert row.labels["dataset"] == "pacs"
-    record = Path(given.cells[row.digest].path)
+    record = Path(full_plan.cells[row.digest].path)
     record.parent.mkdir(parents=True)
     record.touch()
     plan = plan_of(MIXED, settings=SETTINGS)

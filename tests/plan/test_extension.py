@@ -18,13 +18,13 @@ def write(file: str, content: object) -> None:
     path.write_text(yaml.safe_dump(content))
 
 
-def extend(what: str, **keys: object) -> None:
-    block = {"extends": what, "strategy": ["+mine"]} | keys
+def extend(base: str, **keys: object) -> None:
+    block = {"extends": base, "strategy": ["+mine"]} | keys
     write("studies/beside.yaml", {"title": "Beside", "experiments": {"main": block}})
 
 
 @pytest.fixture
-def mine(project: Path) -> None:
+def own_strategy(project: Path) -> None:
     write("strategies.yaml", {"mine": MINE})
 
 
@@ -34,36 +34,37 @@ def rows(study: str, experiment: str, scale: str) -> dict[str, tuple[dict, float
 
 
 @pytest.mark.parametrize("scale", ["full", "reduced", "smoke"])
-@pytest.mark.parametrize("what", ["demo.main", "fedentopt.baselines", "fedentopt.rates_and_ten"])
+@pytest.mark.parametrize("base", ["demo.main", "fedentopt.baselines", "fedentopt.rates_and_ten"])
 def test_the_cells_are_those_of_the_extended_experiment_and_the_added_ones(
-    what: str, scale: str, mine: None
+    base: str, scale: str, own_strategy: None
 ):
     """The same digests at every scale; the added strategy where FedAvg is, at full scale once for
     each of its cells."""
-    extend(what)
-    extended, source = rows("beside", "main", scale), rows(*what.split("."), scale)
+    extend(base)
+    extended, source = rows("beside", "main", scale), rows(*base.split("."), scale)
     assert {digest: extended[digest] for digest in source} == source
     added = [labels for digest, (labels, _) in extended.items() if digest not in source]
     assert {labels["strategy"] for labels in added} == {"mine"}
     if scale == "full":
-        usual = [labels for labels, _ in source.values() if labels["strategy"] == "fedavg"]
-        assert added == [labels | {"strategy": "mine"} for labels in usual]
+        fedavg = [labels for labels, _ in source.values() if labels["strategy"] == "fedavg"]
+        assert added == [labels | {"strategy": "mine"} for labels in fedavg]
 
 
-def test_overrides_of_other_strategies_do_not_reach_an_added_one(mine: None):
+def test_overrides_of_other_strategies_do_not_reach_an_added_one(own_strategy: None):
     """FedConcat's procedure stays its own, LeNet's schedule of evaluations is everyone's."""
     extend("fedentopt.baselines")
     plan = load({"studies": "beside"})
     cells = [cell.plain_settings() for cell in plan.cells.values()]
-    own, usual = ([cell for cell in cells if cell["strategy"] == it] for it in ("mine", "fedavg"))
+    own = [cell for cell in cells if cell["strategy"] == "mine"]
+    fedavg = [cell for cell in cells if cell["strategy"] == "fedavg"]
     assert {cell["procedure"] for cell in own} == {"federated"}
     assert {cell["selector"]["buffer"] for cell in own} == {0.3}
-    protocols = {(cell["model"], cell["evaluate_every"]) for cell in usual}
+    protocols = {(cell["model"], cell["evaluate_every"]) for cell in fedavg}
     assert {(cell["model"], cell["evaluate_every"]) for cell in own} == protocols
     assert len(protocols) == 2
 
 
-def test_figures_tables_and_the_papers_values_come_along(mine: None):
+def test_figures_tables_and_the_papers_values_come_along(own_strategy: None):
     extend("fedentopt.baselines")
     source = load({"studies": "fedentopt"}).study("fedentopt")
     expected = {k for k, spec in source.drawn_items().items() if spec["experiment"] == "baselines"}
@@ -74,7 +75,7 @@ def test_figures_tables_and_the_papers_values_come_along(mine: None):
     assert study.paper_file(spec) == Path("resources/paper_values/fedentopt.csv")
 
 
-def test_an_own_figure_stands_in_place_of_the_extended_one(mine: None):
+def test_an_own_figure_stands_in_place_of_the_extended_one(own_strategy: None):
     extend("demo.main")
     study = yaml.safe_load(Path("my/studies/beside.yaml").read_text())
     study["figures"] = {"fig1": {"experiment": "main", "kind": "curves", "metric": "test_loss"}}
@@ -101,7 +102,7 @@ def test_a_series_of_strategies_gets_one_more():
 
 
 @pytest.mark.parametrize(
-    ("what", "keys", "sentence"),
+    ("base", "keys", "sentence"),
     [
         ("dem.main", {}, "there is no study 'dem'; did you mean 'demo'?"),
         ("demo.min", {}, "demo has no experiment 'min'; did you mean 'main'?"),
@@ -112,8 +113,10 @@ def test_a_series_of_strategies_gets_one_more():
         ("demo.main", {"axes": {"J": ["J1"]}}, "experiments.main"),
     ],
 )
-def test_a_wrong_extension_is_one_sentence(what: str, keys: dict, sentence: str, mine: None):
-    extend(what, **keys)
+def test_a_wrong_extension_is_one_sentence(
+    base: str, keys: dict, sentence: str, own_strategy: None
+):
+    extend(base, **keys)
     with pytest.raises(UserError) as error:
         load({"studies": "beside"})
     assert sentence in str(error.value) and "my/studies/beside.yaml" in str(error.value)

@@ -77,9 +77,9 @@ def test_what_would_be_averaged_must_be_named(mixed: Callable[..., Plan]):
 def test_titles_reach_figures_tables_and_the_page(mixed: Callable[..., Plan]):
     titles = {"partition": {"classes-2": "Two classes"}, "strategy": {"fedavg": "Chance"}}
     plan = mixed(figures={"fig1": FIGURE}, titles=titles)
-    both = titles["strategy"] | {"fedentopt": plan.strategies["fedentopt"]["title"]}
+    strategy_titles = titles["strategy"] | {"fedentopt": plan.strategies["fedentopt"]["title"]}
     for shown in (spec_of(plan, "study", "fig1")["style"], page_spec(plan, "study")):
-        assert shown["titles"] == titles | {"strategy": both}
+        assert shown["titles"] == titles | {"strategy": strategy_titles}
 
 
 def test_a_centralized_runs_rounds_are_epochs(plan_of: PlanOf):

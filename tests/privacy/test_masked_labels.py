@@ -22,9 +22,9 @@ class Post:
     def __init__(self) -> None:
         self.bytes, self.messages = Counter(), Counter()
 
-    def __call__(self, what: str, size: int, *, to: str, copies: int = 1) -> None:
-        self.bytes[what, to] += size * copies
-        self.messages[what, to] += copies
+    def __call__(self, content: str, size: int, *, to: str, copies: int = 1) -> None:
+        self.bytes[content, to] += size * copies
+        self.messages[content, to] += copies
 
 
 def played(

@@ -93,22 +93,22 @@ def test_a_cell_in_two_panels_is_drawn_twice_and_counted_once(tmp_path: Path) ->
 
 def test_what_records_say_about_themselves_is_written_beside_the_metrics(tmp_path: Path) -> None:
     """Their settings with the defaults of younger ones, so that the same cells of two ages agree."""
-    made = record(np.array([[3, 0], [1, 1]]))
+    run = record(np.array([[3, 0], [1, 1]]))
     theirs = {"release": "theirs", "commit": ""}
     again = {"release": "theirs", "restored": [theirs]}
-    made.header["restored"] = [again, {"release": "ours", "restored": [again]}]
-    made.history.add_cost(1, seconds=2.5, bytes_up=1000.0)
-    made.history.add_cost(2, seconds=1.5, bytes_up=500.0)
-    made.header["settings"]["rounds"] = 2
-    made.history.cohorts.append(np.array([1]))
-    write(tmp_path / "r.h5", made)
+    run.header["restored"] = [again, {"release": "ours", "restored": [again]}]
+    run.history.add_cost(1, seconds=2.5, bytes_up=1000.0)
+    run.history.add_cost(2, seconds=1.5, bytes_up=500.0)
+    run.header["settings"]["rounds"] = 2
+    run.history.cohorts.append(np.array([1]))
+    write(tmp_path / "r.h5", run)
     absent = {"path": "nowhere.h5", "digest": "k000000000000", "labels": {"seed": 1}}
     results = {"nowhere.h5": CellResult("missing", PLACEHOLDER_ROW)}
     results[str(tmp_path / "r.h5")] = collecting.read_result(tmp_path / "r.h5")
     collected(tmp_path, [{"labels": {"seed": 0}}, absent], result_of=results.__getitem__)
     there, missing = json.loads((tmp_path / "m.json").read_text())["cells"]
     assert (there["seconds"], there["bytes_up"], there["bytes_down"]) == (4.0, 1500.0, 0)
-    assert there["settings"] == DEFAULTS | made.header["settings"] and there["devices"] == ["cpu"]
+    assert there["settings"] == DEFAULTS | run.header["settings"] and there["devices"] == ["cpu"]
     assert there["settings"]["evaluate_next"] == 0
     assert there["restored"] == ["theirs", "ours (there from theirs)"]
     assert missing == absent | {"status": "missing"}
@@ -116,12 +116,12 @@ def test_what_records_say_about_themselves_is_written_beside_the_metrics(tmp_pat
 
 def history(cohorts: list[list[int]], **values: list[float]) -> History:
     """A history with these cohorts and, from the first round on, metrics and costs."""
-    made = History(cohorts=list(map(np.array, cohorts)))
+    result = History(cohorts=list(map(np.array, cohorts)))
     for name, series in values.items():
         is_metric = name in ("test_loss", "test_accuracy", "tasks")
         for round, value in enumerate(series, start=1):
-            (made.add_metrics if is_metric else made.add_cost)(round, **{name: value})
-    return made
+            (result.add_metrics if is_metric else result.add_cost)(round, **{name: value})
+    return result
 
 
 def test_gini_by_hand_and_by_its_definition() -> None:
@@ -138,8 +138,8 @@ def test_gini_by_hand_and_by_its_definition() -> None:
 def test_longest_gap_by_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     cohorts = [rng.choice(12, 3, replace=False) for _ in range(60)]
-    words = ["".join(".x"[client in cohort] for cohort in cohorts) for client in range(12)]
-    gaps = [len(part) for word in words for part in word.split("x")]
+    timelines = ["".join(".x"[client in cohort] for cohort in cohorts) for client in range(12)]
+    gaps = [len(part) for timeline in timelines for part in timeline.split("x")]
     assert collecting.longest_gap(cohorts, 12) == max(gaps)
     assert collecting.longest_gap([np.array([0, 1])] * 3, 3) == 3  # client 2 never
     assert collecting.longest_gap([np.arange(3)] * 2, 3) == 0
@@ -148,16 +148,16 @@ def test_longest_gap_by_brute_force(seed: int) -> None:
 def test_metrics_of_a_run() -> None:
     """Counts 3, 2, 1, 0; NaN is no loss. The highest accuracy, 0.75, is first that of round 2; until
     then two clients train for 2 s each in round 1, and two for 1.5 s in round 2."""
-    made = history(
+    run_history = history(
         [[0, 1], [0, 2], [0, 1]],
         test_loss=[2.0, 1.5, NAN],
         test_accuracy=[0.5, 0.75, 0.75],
         seconds_training=[4.0, 3.0, 8.0],
     )
-    metrics = run_metrics(made, 4)
+    metrics = run_metrics(run_history, 4)
     assert metrics["loss_minimum_round"] == metrics["best_round"] == 2
     assert metrics["client_seconds_to_best"] == 3.5
-    assert round_metrics(made)["client_seconds_training"] == [(1, 2), (2, 1.5), (3, 4)]
+    assert round_metrics(run_history)["client_seconds_training"] == [(1, 2), (2, 1.5), (3, 4)]
     names = ("never_selected", "least_selected", "most_selected", "longest_gap")
     assert [metrics[name] for name in names] == [1, 0, 3, 3]
     assert metrics["selection_entropy"] == pytest.approx(entropy([3, 2, 1, 0], base=4), rel=1e-12)
@@ -169,9 +169,9 @@ def test_metrics_of_a_run() -> None:
 def test_how_much_the_accuracy_swings() -> None:
     """Changes of 0.2, -0.1 and 0.2 from round to round; 4 to 6 are no neighbors. Their mean is 0.1,
     the deviations 0.1, -0.2 and 0.1, and the variance 0.06 / 2."""
-    made = history([[0]], test_accuracy=[0.1, 0.3, 0.2, 0.4])
-    made.add_metrics(6, test_accuracy=0.9)
-    assert run_metrics(made, 1)["test_accuracy_swing"] == pytest.approx(0.03**0.5, rel=1e-12)
+    run_history = history([[0]], test_accuracy=[0.1, 0.3, 0.2, 0.4])
+    run_history.add_metrics(6, test_accuracy=0.9)
+    assert run_metrics(run_history, 1)["test_accuracy_swing"] == pytest.approx(0.03**0.5, rel=1e-12)
     assert "test_accuracy_swing" not in run_metrics(history([[0]], test_accuracy=[0.1, 0.2]), 1)
 
 
@@ -186,12 +186,12 @@ def test_metrics_of_rounds() -> None:
 
 def test_metrics_of_clients() -> None:
     """Client 0 was probed twice, client 1 once, client 2 never."""
-    made = History(
+    run_history = History(
         pools=[np.array([0, 1]), np.array([0, 3])],
         norms=[np.array([1.0, 5.0]), np.array([2.0, 4.0])],
     )
     counts = np.array([[4, 0, 4], [0, 9, 0], [0, 0, 0], [1, 2, 3]])
-    metrics = collecting.client_metrics(made, counts)
+    metrics = collecting.client_metrics(run_history, counts)
     assert metrics["probe_norm"] == pytest.approx([1.5, 5.0, NAN, 4.0], nan_ok=True)
     assert metrics["classes_held"].tolist() == [2, 1, 0, 3]
     assert "probe_norm" not in collecting.client_metrics(History(), counts)

@@ -39,8 +39,8 @@ def file(tmp_path: Path) -> Path:
 def cell(strategy: str = "fedavg", **labels: object) -> dict[str, object]:
     """A cell; `b` stands for the label `selector.buffer`."""
     buffer = {"selector.buffer": labels.pop("b")} if "b" in labels else {}
-    known = {"dataset": "cifar10", "model": "lenet5", "partition": "iid", "seed": 0}
-    return {**known, "strategy": strategy, **labels, **buffer}
+    defaults = {"dataset": "cifar10", "model": "lenet5", "partition": "iid", "seed": 0}
+    return {**defaults, "strategy": strategy, **labels, **buffer}
 
 
 HALF = cell("fedentopt", b=0.50)
@@ -73,14 +73,14 @@ def test_values_match_what_all_cells_of_a_result_share(
             match_values(printed, cells, ["strategy"], LABELS, at=at)
         return
     matches = match_values(printed, cells, ["strategy"], LABELS, at=at)
-    actual = {match.labels["strategy"]: [one.value for one in match.values] for match in matches}
+    actual = {match.labels["strategy"]: [v.value for v in match.values] for match in matches}
     assert actual == values
 
 
 @pytest.mark.parametrize("item", ["Fig4", "Fig3", "TableI,"])
 def test_an_unknown_item_is_refused_with_the_known_ones(file: Path, item: str) -> None:
-    known = r"which is not in .*study.csv.*allowed: TableI, TableII, Fig3/5, Fig9-11"
-    with pytest.raises(UserError, match=known):
+    message = r"which is not in .*study.csv.*allowed: TableI, TableII, Fig3/5, Fig9-11"
+    with pytest.raises(UserError, match=message):
         read_papers([file], item, "test_accuracy")
 
 
@@ -184,8 +184,8 @@ def test_every_file_is_known() -> None:
 
 @pytest.mark.parametrize("spot", SPOTS.splitlines())
 def test_spot_checks(spot: str) -> None:
-    study, item, words, at, value, deviation = (part.strip() for part in spot.split("|"))
-    wanted = dict(word.split("=") for word in words.split())
+    study, item, labels, at, value, deviation = (part.strip() for part in spot.split("|"))
+    wanted = dict(label.split("=") for label in labels.split())
     source = wanted.pop("source", "")
     metric = "own_samples_accuracy" if study == "ucb" else "test_accuracy"
     results = [

@@ -85,7 +85,7 @@ def test_whether_a_strategy_is_better(spec: dict[str, Any]) -> None:
     tabulate(spec, "main.parquet", ["tab1.json"])
     comparison = Comparison.read("tab1.json")
     printed = list(result_lines(comparison, NAMES, against=True))
-    for strategy, (verdict, word) in AGAINST.items():
+    for strategy, (verdict, outcome) in AGAINST.items():
         fields = {"along": "strategy", "pairs": [[strategy, "fedavg"]]}
         cells = [final(0, strategy=name, seed=seed) for name in ACCURACIES for seed in range(5)]
         comparisons = claim("gain", **fields).planned_comparisons(matrix(main=cells))
@@ -97,4 +97,4 @@ def test_whether_a_strategy_is_better(spec: dict[str, Any]) -> None:
         ((_, (shown,)),) = page_claims({"claims": ["claims.json"], "quotes": quotes})["groups"]
         assert shown["verdicts"] == [("our runs", verdict)]
         assert f",{verdict}," in Path("claims.csv").read_text()
-        assert f" {word} (" in next(row for row in printed if row.startswith(f"  {strategy} "))
+        assert f" {outcome} (" in next(row for row in printed if row.startswith(f"  {strategy} "))

@@ -47,7 +47,7 @@ def test_samples_without_any_spread() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "better", "word"),
+    ("values", "better", "expected"),
     [
         ((1, 2, 1.5, 1.2, 1.1), "high", "better"),
         ((-1, -2, -1.5, -1.2, -1.1), "low", "better"),
@@ -59,9 +59,9 @@ def test_samples_without_any_spread() -> None:
     ],
 )
 def test_a_word_needs_the_interval_and_the_signs(
-    values: tuple[float, ...], better: str, word: str
+    values: tuple[float, ...], better: str, expected: str
 ) -> None:
-    assert Sample.of(values).verdict(better) == word  # type: ignore[arg-type]
+    assert Sample.of(values).verdict(better) == expected  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_the_error_of_a_papers_value(
 
 
 @pytest.mark.parametrize(
-    ("ours", "paper", "margin", "word"),
+    ("ours", "paper", "margin", "expected"),
     [
         # the error beside one run is 0.01249: 90 % reach 0.02663 to each side, 95 % 0.03468
         (OURS, (0.465,), 0.0277, "agrees"),  # 0.001 + 0.02663 = 0.02763
@@ -150,9 +150,9 @@ def test_the_error_of_a_papers_value(
     ],
 )
 def test_whether_a_papers_value_agrees(
-    ours: list[float], paper: tuple[Any, ...], margin: float, word: str | None
+    ours: list[float], paper: tuple[Any, ...], margin: float, expected: str | None
 ) -> None:
-    assert agreement(ours, *paper, margin=margin)[1] == word
+    assert agreement(ours, *paper, margin=margin)[1] == expected
 
 
 @pytest.mark.parametrize(

@@ -62,29 +62,29 @@ def test_a_hostile_yaml(name: str, study: Path):
 NAMES = ["../../written", "/tmp/written", "$(touch written)", "`touch written`", "a;touch written"]
 NAMES += ["a\nb", "name\n", "{digest}", "{wildcards.cell}", "a b", "a" * 300, "..", "", "-rf", "~"]
 NAMES += ["*", "ä", "a\x00"]
-PLACES = ["experiments", "figures", "tables", "claims", "partition", "J", "strategy", "dataset"]
-PLACES += ["model", "schedule", "kind", "experiment"]
+KEYS = ["experiments", "figures", "tables", "claims", "partition", "J", "strategy", "dataset"]
+KEYS += ["model", "schedule", "kind", "experiment"]
 
 
-def put_name(study: dict[str, Any], place: str, name: str) -> None:
+def put_name(study: dict[str, Any], key: str, name: str) -> None:
     """Give something in a study a hostile name."""
-    if place in ("experiments", "figures", "tables"):
-        study[place][name] = next(iter(study[place].values()))
-    elif place == "claims":
+    if key in ("experiments", "figures", "tables"):
+        study[key][name] = next(iter(study[key].values()))
+    elif key == "claims":
         study["claims"] = {name: {"kind": "order"}}
-    elif place in ("partition", "J", "strategy"):
-        study["experiments"]["one"]["axes"][place] = [name]
-    elif place in ("kind", "experiment"):
-        study["figures"]["fig1"][place] = name
+    elif key in ("partition", "J", "strategy"):
+        study["experiments"]["one"]["axes"][key] = [name]
+    elif key in ("kind", "experiment"):
+        study["figures"]["fig1"][key] = name
     else:
-        study["settings"][place] = name
+        study["settings"][key] = name
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_a_name_that_is_a_path_or_a_command(place: str, study: Path):
-    for name in NAMES[PLACES.index(place) % 3 :: 3]:
+@pytest.mark.parametrize("key", KEYS)
+def test_a_name_that_is_a_path_or_a_command(key: str, study: Path):
+    for name in NAMES[KEYS.index(key) % 3 :: 3]:
         content = yaml.safe_load(yaml.safe_dump(TINY))
-        put_name(content, place, name)
+        put_name(content, key, name)
         study.write_text(yaml.safe_dump(content, sort_keys=False))
         assert_refused("config/studies/hostile.yaml")
     assert not list(Path("..").rglob("written"))

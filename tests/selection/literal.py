@@ -30,7 +30,7 @@ class Algorithm1:
             self.outputs[client] = matrix
             self.factors[client] = []
             for row, label in zip(matrix, labels, strict=True):
-                right = max(range(len(row)), key=lambda place: row[place]) == label
+                right = max(range(len(row)), key=lambda column: row[column]) == label
                 self.factors[client].append(1.0 if right else self.gamma)
         totals = {client: self.total(client) for client in self.outputs}
         if len(totals) < 2:

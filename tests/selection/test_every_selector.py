@@ -77,15 +77,15 @@ def test_cohorts_are_distinct_candidates_drawn_by_the_generator_alone(
             before = set()
         gathered = {name: reported(name, clients, rng) for name in sorted(before)}
         gathered["probe_norm"] = rng.random(clients)
-        seen = dataclasses.replace(view, reports=frozen({**view.reports, **gathered}))
+        full_view = dataclasses.replace(view, reports=frozen({**view.reports, **gathered}))
         draws = [
-            selector.select(state, pool, seen, default_rng([seed, round, 1])) for _ in range(2)
+            selector.select(state, pool, full_view, default_rng([seed, round, 1])) for _ in range(2)
         ]
         np.testing.assert_array_equal(*draws)
         chosen = draws[0]
         assert set(chosen) <= set(pool)
         if isinstance(selector, abilities.UpdateWeighing):
-            weights = selector.weights(state, pool, chosen, seen)
+            weights = selector.weights(state, pool, chosen, full_view)
             assert weights.shape == chosen.shape and (weights > 0).all()
         else:
             assert len(set(chosen.tolist())) == len(chosen)
@@ -96,4 +96,4 @@ def test_cohorts_are_distinct_candidates_drawn_by_the_generator_alone(
         silent = rng.random(len(chosen)) < 0.3
         for report in reports.values():
             report[silent] = np.nan
-        state = selector.observe(state, chosen, frozen(reports), seen)
+        state = selector.observe(state, chosen, frozen(reports), full_view)

@@ -74,8 +74,9 @@ def test_when_losses_are_gathered_and_cohorts_random():
     for round in range(1, 13):
         asks = selector.asks(state, view(2, sizes))
         asking += [round] if asks else []
-        seen = view(2, sizes, rng.random(5) if asks else None)
-        state = selector.observe(state, selector.select(state, np.arange(5), seen, rng), {}, seen)
+        full_view = view(2, sizes, rng.random(5) if asks else None)
+        cohort = selector.select(state, np.arange(5), full_view, rng)
+        state = selector.observe(state, cohort, {}, full_view)
         samples.append(len(state["changes"]))
     assert asking == [1, 2, 3, 4, 7, 8, 11, 12]
     assert samples == [0, 1, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5]
@@ -87,7 +88,8 @@ def test_a_chosen_client_counts_less_until_the_next_update():
     state, counts = selector.begin(view(1, sizes), rng), []
     for _ in range(6):
         losses = rng.random(4) if selector.asks(state, view(1, sizes)) else None
-        seen = view(1, sizes, losses)
-        state = selector.observe(state, selector.select(state, np.arange(4), seen, rng), {}, seen)
+        full_view = view(1, sizes, losses)
+        cohort = selector.select(state, np.arange(4), full_view, rng)
+        state = selector.observe(state, cohort, {}, full_view)
         counts.append(int(state["chosen"].sum()))
     assert counts == [0, 0, 1, 2, 2, 1]  # rounds 3 and 4, a random one, and 6 after an update

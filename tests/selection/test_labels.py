@@ -16,9 +16,9 @@ from tests.selection.views import labeled
 def select(
     counts: np.ndarray, cohort: int, theta: float = 0.01
 ) -> tuple[list[int], list[list[int]]]:
-    selector, seen = KL(theta=theta), labeled(counts, cohort)
-    chosen = selector.select({}, np.arange(len(counts)), seen, np.random.default_rng(0))
-    return chosen.tolist(), selector.quotas(chosen, seen).tolist()
+    selector, view = KL(theta=theta), labeled(counts, cohort)
+    chosen = selector.select({}, np.arange(len(counts)), view, np.random.default_rng(0))
+    return chosen.tolist(), selector.quotas(chosen, view).tolist()
 
 
 BY_HAND = np.array([[4, 0, 5], [10, 2, 0], [0, 9, 0], [1, 1, 1]])
@@ -70,35 +70,35 @@ def test_the_same_in_every_round_and_never_more_than_is_held():
 def greedy(soft: np.ndarray, sizes: np.ndarray) -> list[int]:
     """Leave out clients one by one while the entropy grows, computed by scipy."""
 
-    def bits(kept: list[int]) -> float:
-        return float(stats.entropy(np.average(soft[kept], axis=0, weights=sizes[kept]), base=2))
+    def bits(group: list[int]) -> float:
+        return float(stats.entropy(np.average(soft[group], axis=0, weights=sizes[group]), base=2))
 
-    kept = list(range(len(sizes)))
-    while len(kept) > 1:
+    clients = list(range(len(sizes)))
+    while len(clients) > 1:
         best, gone = max(
-            (bits([other for other in kept if other != client]), -client) for client in kept
+            (bits([other for other in clients if other != client]), -client) for client in clients
         )
-        if best <= bits(kept) + 1e-12:
+        if best <= bits(clients) + 1e-12:
             break
-        kept.remove(-gone)
-    return kept
+        clients.remove(-gone)
+    return clients
 
 
 def test_against_scipy():
-    kept = []
+    counts = []
     for seed in range(200):
         rng = np.random.default_rng(seed)
         soft, sizes = rng.dirichlet(np.full(5, 0.3), 8), rng.integers(1, 50, 8)
         mask = Reselect().keep({"soft_labels": soft}, sizes)
         assert np.flatnonzero(mask).tolist() == greedy(soft, sizes)
-        kept.append(mask.sum())
-    assert min(kept) < 6 and max(kept) == 8
+        counts.append(mask.sum())
+    assert min(counts) < 6 and max(counts) == 8
 
 
 def test_a_client_without_samples_does_not_hinder_the_judgment():
     soft = np.array([[0.9, 0.1], [np.nan, np.nan], [0.1, 0.9], [1.0, 0.0]])
-    kept = Reselect().keep({"soft_labels": soft}, np.array([5, 0, 5, 5]))
-    assert kept.tolist() == [True, True, True, False]
+    mask = Reselect().keep({"soft_labels": soft}, np.array([5, 0, 5, 5]))
+    assert mask.tolist() == [True, True, True, False]
 
 
 FIVE_CLIENTS = np.array([[6, 0, 0], [0, 5, 1], [2, 2, 2], [0, 0, 9], [1, 4, 0]])
@@ -203,12 +203,12 @@ def test_clients_that_are_all_alike_have_no_distance():
 
 def test_chosen_as_often_as_the_scores_say():
     """Cohorts of one: probabilities are proportional to the min-max scaled scores plus 0.01."""
-    selector, seen = Diversity(alpha=0.5), np.zeros(6)
+    selector, counts = Diversity(alpha=0.5), np.zeros(6)
     state = selector.begin(labeled(COUNTS, 1), np.random.default_rng(0))
     for seed in range(20_000):
         rng = np.random.default_rng(seed)
-        seen[selector.select(state, np.arange(6), labeled(COUNTS, 1), rng)] += 1
+        counts[selector.select(state, np.arange(6), labeled(COUNTS, 1), rng)] += 1
     scores = as_run(COUNTS, 0.5, 0.5)
     weights = (scores - scores.min()) / (scores.max() - scores.min()) + 0.01
-    assert chisquare(seen, weights / weights.sum() * 20_000).pvalue > 1e-3
-    assert chisquare(seen).pvalue < 1e-6  # evenly it is not
+    assert chisquare(counts, weights / weights.sum() * 20_000).pvalue > 1e-3
+    assert chisquare(counts).pvalue < 1e-6  # evenly it is not

@@ -44,23 +44,23 @@ def test_each_choice_lowers_the_cost_most(seed: int):
 
 
 def test_who_never_answered_comes_first():
-    selector, seen = DivFl(), alike(6, 3)
-    state = selector.begin(seen, np.random.default_rng(0))
+    selector, run_view = DivFl(), alike(6, 3)
+    state = selector.begin(run_view, np.random.default_rng(0))
     updates = np.array([[1.0, 0], [np.nan, np.nan], [0, 1]])
-    state = selector.observe(state, np.array([4, 2, 0]), {"update": updates}, seen)
+    state = selector.observe(state, np.array([4, 2, 0]), {"update": updates}, run_view)
     assert state["seen"].tolist() == [True, False, False, False, True, False]
-    first = selector.select(state, np.arange(6), seen, np.random.default_rng(2))
+    first = selector.select(state, np.arange(6), run_view, np.random.default_rng(2))
     assert set(first) < {1, 2, 3, 5}
-    both = selector.select(state, np.array([0, 3, 4]), seen, np.random.default_rng(2))
-    assert both[0] == 3 and set(both) == {0, 3, 4}
+    second = selector.select(state, np.array([0, 3, 4]), run_view, np.random.default_rng(2))
+    assert second[0] == 3 and set(second) == {0, 3, 4}
 
 
 def test_nobody_answers():
-    selector, seen = DivFl(), alike(4, 2)
-    state = selector.begin(seen, np.random.default_rng(0))
+    selector, run_view = DivFl(), alike(4, 2)
+    state = selector.begin(run_view, np.random.default_rng(0))
     nothing = np.full((2, 3), np.nan)
-    state = selector.observe(state, np.array([0, 1]), {"update": nothing}, seen)
-    assert len(set(selector.select(state, np.arange(4), seen, np.random.default_rng(0)))) == 2
+    state = selector.observe(state, np.array([0, 1]), {"update": nothing}, run_view)
+    assert len(set(selector.select(state, np.arange(4), run_view, np.random.default_rng(0)))) == 2
 
 
 def view(clients: int, cohort: int, rounds: int = 100, sizes: np.ndarray | None = None) -> View:
@@ -131,21 +131,21 @@ def test_at_the_end_all_clusters_are_drawn_alike():
 
 
 def test_every_client_is_chosen_once_first_and_nobody_twice_in_a_round():
-    selector, rng, seen = HicsFl(), np.random.default_rng(0), view(10, 4)
-    state, first = selector.begin(seen, rng), []
+    selector, rng, run_view = HicsFl(), np.random.default_rng(0), view(10, 4)
+    state, first = selector.begin(run_view, rng), []
     for round in range(8):
-        cohort = selector.select(state, np.arange(10), seen, rng)
+        cohort = selector.select(state, np.arange(10), run_view, rng)
         assert len(set(cohort)) == 4
         first += cohort.tolist() if round < 2 else []
-        state = selector.observe(state, cohort, {"bias_update": rng.normal(size=(4, 3))}, seen)
+        state = selector.observe(state, cohort, {"bias_update": rng.normal(size=(4, 3))}, run_view)
         assert state["seen"].sum() == min(4 * (round + 1), 10)
     assert len(set(first)) == 8
 
 
 def test_who_does_not_answer_keeps_its_update():
-    selector, seen = HicsFl(), view(3, 2)
-    state = selector.begin(seen, np.random.default_rng(0))
+    selector, run_view = HicsFl(), view(3, 2)
+    state = selector.begin(run_view, np.random.default_rng(0))
     reports = np.array([[1.0, 2], [np.nan, np.nan]])
-    state = selector.observe(state, np.array([2, 0]), {"bias_update": reports}, seen)
+    state = selector.observe(state, np.array([2, 0]), {"bias_update": reports}, run_view)
     assert state["seen"].tolist() == [False, False, True]
     assert state["updates"].tolist() == [[0, 0], [0, 0], [1, 2]]

@@ -40,27 +40,27 @@ class Algorithm1:
         s = self.selector
         epsilon = max(s.exploration * s.decay ** (self.R - 1), s.least)
         new = [client for client in range(CLIENTS) if client not in self.U]
-        known = [client for client in range(CLIENTS) if client in self.U]
-        exploiting = min(int((1 - epsilon) * COHORT), len(known))
+        explored = [client for client in range(CLIENTS) if client in self.U]
+        exploiting = min(int((1 - epsilon) * COHORT), len(explored))
         exploring = min(COHORT - exploiting, len(new))
-        exploiting = min(COHORT - exploring, len(known))
+        exploiting = min(COHORT - exploring, len(explored))
         cohort = []
         if exploiting:
-            utility = self.utilities(known)
+            utility = self.utilities(explored)
             last = sorted(utility.values(), reverse=True)[exploiting - 1]
-            admitted = [client for client in known if utility[client] >= s.cutoff * last]
+            admitted = [client for client in explored if utility[client] >= s.cutoff * last]
             positions = drawn([utility[client] for client in admitted], exploiting, rng)
             cohort = [admitted[position] for position in positions]
         positions = drawn([1 / self.D[client] for client in new], exploring, rng)
         return cohort + [new[position] for position in positions]
 
-    def utilities(self, known: list[int]) -> dict[int, float]:
+    def utilities(self, explored: list[int]) -> dict[int, float]:
         ordered = sorted(self.U.values())
         clip = ordered[math.ceil(0.95 * (len(ordered) - 1))]
         low, high = 0.999 * ordered[0], ordered[-1]
         preferred = np.percentile(list(self.D.values()), self.percentile)
         utility = {}
-        for client in known:
+        for client in explored:
             value = (min(self.U[client], clip) - low) / max(high - low, 1e-4)
             value += math.sqrt(0.1 * math.log(self.R) / self.L[client])
             if self.D[client] > preferred:

@@ -53,8 +53,8 @@ def test_it_is_algorithm_1(tau: float, gamma: float, window: int, answering: flo
 
 def test_probabilities_by_hand():
     """Scores of 1, 2 and 3, squared, are 1, 4 and 9 of 14; who was never evaluated counts 2."""
-    known = Peco(tau=2).round_probabilities(np.array([1.0, 2, 3]))
-    assert known == pytest.approx([1 / 14, 4 / 14, 9 / 14])
+    all_evaluated = Peco(tau=2).round_probabilities(np.array([1.0, 2, 3]))
+    assert all_evaluated == pytest.approx([1 / 14, 4 / 14, 9 / 14])
     with_unknown = Peco(tau=2).round_probabilities(np.array([1.0, np.nan, 3]))
     assert with_unknown == pytest.approx([1 / 14, 4 / 14, 9 / 14])
     highest = Peco(tau=2, unseen="highest").round_probabilities(np.array([1.0, np.nan, 3]))

@@ -20,10 +20,10 @@ def view(cohort: int, losses: list[float] | None = None, sizes: np.ndarray = SIZ
 def probability(drawn: tuple[int, ...], sizes: np.ndarray) -> float:
     """Probability of drawing these clients in this order, each in proportion to its size among
     those left."""
-    rest, product = float(sizes.sum()), 1.0
+    remaining, product = float(sizes.sum()), 1.0
     for client in drawn:
-        product *= sizes[client] / rest
-        rest -= sizes[client]
+        product *= sizes[client] / remaining
+        remaining -= sizes[client]
     return product
 
 
@@ -57,16 +57,16 @@ def test_all_clients_in_the_pool_is_the_highest_loss():
 def test_reported_losses_are_those_of_the_last_round_and_infinite_before():
     """Ten rounds against a literal version that shares the generator."""
     selector, sizes, rng = RpowD(), np.array([5, 1, 4, 2, 8, 3]), np.random.default_rng(1)
-    state, known = selector.begin(view(2, sizes=sizes), rng), [np.inf] * 6
+    state, last_losses = selector.begin(view(2, sizes=sizes), rng), [np.inf] * 6
     for round in range(10):
         ours, theirs = np.random.default_rng(round), np.random.default_rng(round)
         cohort = selector.select(state, np.arange(6), view(2, sizes=sizes), ours)
         noise = np.log(sizes) + theirs.gumbel(size=6)
         pool = sorted(range(6), key=lambda client: -noise[client])[:4]
         shuffled = [pool[index] for index in theirs.permutation(4)]
-        assert cohort.tolist() == sorted(shuffled, key=lambda client: -known[client])[:2]
+        assert cohort.tolist() == sorted(shuffled, key=lambda client: -last_losses[client])[:2]
         losses = rng.random(2)
         losses[rng.random(2) < 0.2] = np.nan  # did not answer
         for client, loss in zip(cohort, losses, strict=True):
-            known[client] = known[client] if np.isnan(loss) else loss
+            last_losses[client] = last_losses[client] if np.isnan(loss) else loss
         state = selector.observe(state, cohort, {"training_loss": losses}, view(2, sizes=sizes))

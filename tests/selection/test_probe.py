@@ -22,23 +22,23 @@ from tests.selection.views import alike
 from tests.training.small_task import small_task
 
 
-def probed(seen: View, pool: np.ndarray, norms: np.ndarray) -> View:
+def probed(view: View, pool: np.ndarray, norms: np.ndarray) -> View:
     """The view after a pool was probed: a norm for each of its clients, NaN for all others."""
-    reports = {"probe_norm": scatter_rows(norms, pool, len(seen.sizes))}
-    return dataclasses.replace(seen, reports=reports)
+    reports = {"probe_norm": scatter_rows(norms, pool, len(view.sizes))}
+    return dataclasses.replace(view, reports=reports)
 
 
 def simulate(
     selector: Probe, clients: int, cohort: int, rounds: int, norms: np.ndarray
 ) -> tuple[list[np.ndarray], list[list[int]]]:
     """Pools and cohorts of a run in which client k moves by norms[round, k]."""
-    seen, pools, cohorts = alike(clients, cohort, rounds), [], []
-    state = selector.begin(seen, default_rng(0))
+    view, pools, cohorts = alike(clients, cohort, rounds), [], []
+    state = selector.begin(view, default_rng(0))
     for round in range(rounds):
-        pool = selector.draw_pool(np.arange(clients), seen, default_rng([1, round]))
-        view_of_pool = probed(seen, pool, norms[round, pool])
+        pool = selector.draw_pool(np.arange(clients), view, default_rng([1, round]))
+        view_of_pool = probed(view, pool, norms[round, pool])
         chosen = selector.select(state, pool, view_of_pool, default_rng([2, round]))
-        state = selector.observe(state, chosen, {}, seen)
+        state = selector.observe(state, chosen, {}, view)
         pools.append(pool)
         cohorts.append(chosen.tolist())
     return pools, cohorts
@@ -59,7 +59,7 @@ def replayed(
     explored: list[list[int]],
 ) -> list:
     """The algorithm box of the spec with dictionaries; who explores is taken from the run."""
-    count, found = dict.fromkeys(range(norms.shape[1]), 0), []
+    count, cohorts = dict.fromkeys(range(norms.shape[1]), 0), []
     last = dict.fromkeys(range(norms.shape[1]), -999_999)
     explore = min(round(selector.epsilon * cohort), cohort - 1)
     for t in range(1, rounds + 1):
@@ -77,10 +77,10 @@ def replayed(
         )[: cohort - explore]
         others = sorted((k for k in pool if k not in forced), key=lambda k: -score[k])
         chosen = (forced + others)[: cohort - explore] + explored[t - 1][cohort - explore :]
-        found.append(chosen)
+        cohorts.append(chosen)
         for k in chosen:
             count[k], last[k] = count[k] + 1, t
-    return found
+    return cohorts
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.1, 0.2])
@@ -103,22 +103,22 @@ def test_explorers_are_drawn_by_the_exponential_of_their_score():
     selector = Probe(beta=0.0, epsilon=0.5, temperature=0.5, patience=1.0)
     state = selector.begin(alike(4, 2, 10), default_rng(0)) | {"last": np.zeros(4, dtype=np.int64)}
     view_of_pool = probed(alike(4, 2, 10), np.arange(4), np.array([8.0, 4.0, 2.0, 0.0]))
-    seen = np.zeros(4)
+    counts = np.zeros(4)
     for seed in range(20_000):
         first, second = selector.select(state, np.arange(4), view_of_pool, default_rng(seed))
         assert first == 0
-        seen[second] += 1
+        counts[second] += 1
     weights = np.exp([1.0, 0.5, 0.0])
-    assert chisquare(seen[1:], weights / weights.sum() * 20_000).pvalue > 1e-3
+    assert chisquare(counts[1:], weights / weights.sum() * 20_000).pvalue > 1e-3
 
 
 def test_all_alike_is_a_draw():
-    selector, seen = Probe(beta=0.0, epsilon=0.0), np.zeros(8)
+    selector, counts = Probe(beta=0.0, epsilon=0.0), np.zeros(8)
     state = selector.begin(alike(8, 2, 100), default_rng(0)) | {"last": np.zeros(8, dtype=np.int64)}
     view_of_pool = probed(alike(8, 2, 100), np.arange(8), np.ones(8))
     for seed in range(4000):
-        seen[selector.select(state, np.arange(8), view_of_pool, default_rng(seed))] += 1
-    assert chisquare(seen).pvalue > 1e-3
+        counts[selector.select(state, np.arange(8), view_of_pool, default_rng(seed))] += 1
+    assert chisquare(counts).pvalue > 1e-3
 
 
 @pytest.mark.parametrize(("batch", "steps"), [(2, 24), (8, 6)])
@@ -128,8 +128,8 @@ def test_a_cohort_continues_where_its_probe_ended(batch: int, steps: int):
     selector = Probe(pool=1.0, batches=4, epsilon=0.0)
     task = small_task(selector=selector, J="J3e", batch=batch, lr=0.2, sizes=(8, 8))
     plain = dataclasses.replace(task, selector=Random())
-    (probed_first,), (whole,) = (Federated().rounds_of(one).run(Federated().begin(one))
-                                 for one in (task, plain))  # fmt: skip
+    (probed_first,), (whole,) = (Federated().rounds_of(variant).run(Federated().begin(variant))
+                                 for variant in (task, plain))  # fmt: skip
     assert sorted(probed_first.history.cohorts[0].tolist()) == [0, 1]
     assert probed_first.history.cost["client_steps"] == [(1, steps)]
     assert whole.history.cost["client_steps"] == [(1, steps)]
@@ -191,5 +191,5 @@ def test_what_a_probe_costs_is_recorded():
         assert state.history.cost["bytes_down"][round][1] == 4 * model
         assert state.history.cost["bytes_up"][round][1] == 2 * model + 4 * 8
         probes = sum(min(2, steps) for steps in epoch.values())
-        rest = sum(2 * epoch[client] for client in chosen.tolist())
-        assert state.history.cost["client_steps"][round][1] == probes + rest
+        remaining = sum(2 * epoch[client] for client in chosen.tolist())
+        assert state.history.cost["client_steps"][round][1] == probes + remaining

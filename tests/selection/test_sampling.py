@@ -94,9 +94,9 @@ def algorithm_2(sizes: list[int], updates: np.ndarray, m: int, shuffled: list[in
         if left in groups and right in groups and sum(rest[i] for i in left + right) <= 1:
             groups = [group for group in groups if group not in (left, right)] + [left + right]
     groups.sort(key=lambda group: sum(rest[i] for i in group))
-    kept = len(groups) - (m - len(own))
-    urns = [[rest[i] if i in group else Fraction(0) for i in clients] for group in groups[kept:]]
-    order = [i for group in groups[:kept] for i in shuffled if i in group]
+    cut = len(groups) - (m - len(own))
+    urns = [[rest[i] if i in group else Fraction(0) for i in clients] for group in groups[cut:]]
+    order = [i for group in groups[:cut] for i in shuffled if i in group]
     filled(urns, order, [rest[i] if i in order else Fraction(0) for i in clients])
     return [[Fraction(i == client) for i in clients] for client in own] + urns
 

@@ -58,12 +58,12 @@ def test_the_order_is_drawn():
 
 def counts(selector: Skewed, clients: int, cohort: int, rounds: int, seed: int = 0) -> np.ndarray:
     """How often each client is chosen."""
-    seen, view = np.zeros(clients), alike(clients, cohort)
+    times_chosen, view = np.zeros(clients), alike(clients, cohort)
     state = selector.begin(view, default_rng(seed))
     for round in range(rounds):
         rng = default_rng([seed, round])
-        seen[selector.select(state, np.arange(clients), view, rng)] += 1
-    return seen
+        times_chosen[selector.select(state, np.arange(clients), view, rng)] += 1
+    return times_chosen
 
 
 @pytest.mark.parametrize("gamma", [0.5, 1.0, 10.0])
@@ -79,21 +79,21 @@ def test_probabilities_are_dirichlet_shares(gamma: float):
 
 def test_a_cohort_is_a_draw_without_replacement():
     """With weights 4, 2, 1, 1 the ordered pair (a, b) has the probability p_a p_b / (1 - p_a)."""
-    weights, seen = np.array([4, 2, 1, 1]) / 8, np.zeros((4, 4))
+    weights, pair_counts = np.array([4, 2, 1, 1]) / 8, np.zeros((4, 4))
     selector, state = Skewed(gamma=1.0, redraw=False), {"log_weight": np.log(weights)}
     for seed in range(20_000):
         first, second = selector.select(state, np.arange(4), alike(4, 2), default_rng(seed))
-        seen[first, second] += 1
+        pair_counts[first, second] += 1
     expected = weights[:, None] * weights / (1 - weights[:, None])
     off = ~np.eye(4, dtype=bool)
-    assert seen[~off].sum() == 0
-    assert chisquare(seen[off], expected[off] * 20_000).pvalue > 1e-3
+    assert pair_counts[~off].sum() == 0
+    assert chisquare(pair_counts[off], expected[off] * 20_000).pvalue > 1e-3
 
 
 def test_drawn_anew_everybody_is_chosen_equally_often():
-    seen = counts(Skewed(gamma=0.01), 20, 4, 5000)
-    assert seen.sum() == 20_000
-    assert chisquare(seen).pvalue > 1e-3
+    times_chosen = counts(Skewed(gamma=0.01), 20, 4, 5000)
+    assert times_chosen.sum() == 20_000
+    assert chisquare(times_chosen).pvalue > 1e-3
 
 
 def test_drawn_once_few_clients_are_chosen_again_and_again():

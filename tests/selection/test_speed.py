@@ -93,9 +93,9 @@ class Algorithm2:
             before = self.accuracy.get(r - self.interval, [0.0] * len(self.tiers))
             self.accuracy[r] = list(before)
             for number, tier in enumerate(self.tiers):
-                known = [float(accuracies[k]) for k in tier if k in there]
-                if known:
-                    self.accuracy[r][number] = sum(known) / len(known)
+                reported = [float(accuracies[k]) for k in tier if k in there]
+                if reported:
+                    self.accuracy[r][number] = sum(reported) / len(reported)
             if r and self.accuracy[r][self.current] <= before[self.current]:
                 self.change_probabilities(self.accuracy[r])
         open_odds = [
@@ -150,14 +150,14 @@ def test_tifl_is_the_papers_algorithm(seed: int):
         accuracies[there] = rng.integers(0, 9, len(there)) / 8
         reports = {"candidate_accuracy": accuracies} if selector.asks(state, view) else {}
         assert bool(reports) == (int(state["round"][0]) % interval == 0)
-        seen = View(**{**vars(view), "reports": {**view.reports, **reports}})
-        cohort = selector.select(state, there, seen, draws)
+        full_view = View(**{**vars(view), "reports": {**view.reports, **reports}})
+        cohort = selector.select(state, there, full_view, draws)
         expected = literal.chances(int(state["round"][0]), accuracies, set(there.tolist()))
         np.testing.assert_allclose(draws.chances, expected, atol=1e-12)
         (tier,) = (number for number, tier in enumerate(tiers) if cohort[0] in tier)
         present = set(tiers[tier]) & set(there.tolist())
         assert set(cohort) <= present and len(cohort) == min(3, len(present))
-        state = selector.observe(state, cohort, {}, seen)
+        state = selector.observe(state, cohort, {}, full_view)
         literal.drawn(tier)
 
 

@@ -65,7 +65,7 @@ def _users() -> Iterator[set[int]]:
     with open(USERS, "a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
-        users = {int(word) for word in file.read().split() if Path("/proc", word).exists()}
+        users = {int(pid) for pid in file.read().split() if Path("/proc", pid).exists()}
         yield users
         file.truncate(0)
         file.write(" ".join(map(str, users)))
@@ -131,9 +131,9 @@ class Lab(Project):
 
     def jobs(self) -> list[Job]:
         """The jobs that were ever submitted from here."""
-        told = command("squeue", "--states=all", "--noheader", "--format=%i|%Z")
+        text = command("squeue", "--states=all", "--noheader", "--format=%i|%Z")
         numbers = [
-            line.split("|")[0] for line in told.splitlines() if line.split("|")[1] == str(self.root)
+            line.split("|")[0] for line in text.splitlines() if line.split("|")[1] == str(self.root)
         ]
         return [_job(number) for number in sorted(numbers, key=int)]
 
@@ -165,25 +165,25 @@ class Lab(Project):
         return list((self.root / "results/cells").rglob("checkpoint.safetensors"))
 
 
-def command(*words: str) -> str:
+def command(*arguments: str) -> str:
     """Run a command of SLURM and return what it prints."""
-    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
 
 
 def _job(number: str) -> Job:
     text = command("scontrol", "show", "job", number)
 
-    def told(key: str) -> str:
+    def field(key: str) -> str:
         result = re.search(rf"\b{key}=(\S+)", text)
         return result[1] if result else ""
 
     return Job(
         number,
-        told("JobState"),
-        int(told("Restarts")),
-        told("MinMemoryNode"),
-        told("TimeLimit"),
-        "gpu" in told("TresPerJob"),
+        field("JobState"),
+        int(field("Restarts")),
+        field("MinMemoryNode"),
+        field("TimeLimit"),
+        "gpu" in field("TresPerJob"),
     )
 
 

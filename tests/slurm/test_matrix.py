@@ -20,8 +20,8 @@ PACKED = {
 
 def test_a_matrix_with_the_profile_as_it_is_shipped(lab: Lab):
     """But for how often it asks: from nothing, one job a cell, a card each, memory and time from the estimate."""
-    for made in ("results", "resources/data", "resources/raw"):
-        shutil.rmtree(lab.root / made)
+    for folder in ("results", "resources/data", "resources/raw"):
+        shutil.rmtree(lab.root / folder)
     lab.profile(card=True)
     lab.cells(2)
     output = lab.snakemake("--profile", "lab")

@@ -22,10 +22,10 @@ ROWS = pytest.StashKey[list[tuple[str, str]]]()
 @pytest.fixture
 def tell(pytestconfig: pytest.Config) -> Tell:
     """Adds a row: what was done, and what came of it."""
-    return lambda what, result: pytestconfig.stash[ROWS].append((what, result))
+    return lambda action, result: pytestconfig.stash[ROWS].append((action, result))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line("\n| what was done | what came of it |\n|---|---|")
-    for what, result in terminalreporter.config.stash[ROWS]:
-        terminalreporter.write_line(f"| {what} | {result} |")
+    for action, result in terminalreporter.config.stash[ROWS]:
+        terminalreporter.write_line(f"| {action} | {result} |")

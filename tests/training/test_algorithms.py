@@ -63,8 +63,8 @@ def run_literally(
             local, velocity = weights, zeros
             batches = [indices[positions] for _, positions in work.steps(settings)]
             for batch in batches:
-                found = gradients_of(task, local, batch, weights, mu)
-                changes = zip(found, local, velocity, strict=True)
+                gradients = gradients_of(task, local, batch, weights, mu)
+                changes = zip(gradients, local, velocity, strict=True)
                 decay, keep = settings.weight_decay, settings.momentum
                 velocity = [keep * v + g + decay * w for g, w, v in changes]
                 parts = zip(local, velocity, ours, theirs[client], strict=True)
@@ -105,8 +105,8 @@ ALGORITHMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_runs_are_the_papers_algorithms(name: str, J: str):
     changes, options = ALGORITHMS[name]
-    usual = {"J": J, "batch": 3, "rounds": 3, "lr": 0.2, "lr_decay": 0.5}
-    task = small_task(**(usual | changes))
+    settings = {"J": J, "batch": 3, "rounds": 3, "lr": 0.2, "lr_decay": 0.5}
+    task = small_task(**(settings | changes))
     begun, expected = task.initial_weights(), run_literally(task, **options)
     if options and (name, J) != ("fednova", "J3"):  # with equal steps it is FedAvg
         plain = run_literally(task)
@@ -133,8 +133,8 @@ SAME: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", SAME)
 def test_special_cases_are_fedavg(name: str):
     parts, settings = SAME[name]
-    usual = {"J": "J3", "rounds": 4, "lr": 0.3, **settings}
-    plain, other = run(small_task(**usual)).weights, run(small_task(**usual, **parts)).weights
+    shared = {"J": "J3", "rounds": 4, "lr": 0.3, **settings}
+    plain, other = run(small_task(**shared)).weights, run(small_task(**shared, **parts)).weights
     is_exact = name in ("mu 0", "no momentum", "no update as long as that")
     for key, tensor in plain.items():
         torch.testing.assert_close(other[key], tensor, rtol=1e-10, atol=0 if is_exact else 1e-12)

@@ -25,10 +25,10 @@ class Watched(nn.Module):
         super().__init__()
         self.layer = nn.Linear(3 * 8 * 8, 3, bias=False).double()
         nn.init.constant_(self.layer.weight, 0.01)
-        self.seen: dict[bool, list[Tensor]] = {True: [], False: []}
+        self.recorded: dict[bool, list[Tensor]] = {True: [], False: []}
 
     def forward(self, inputs: Tensor) -> Tensor:
-        self.seen[self.training].append(inputs.clone())
+        self.recorded[self.training].append(inputs.clone())
         return self.layer(inputs.flatten(1))
 
 
@@ -44,7 +44,7 @@ def colored_task(augmentation: str, **settings: Any) -> Task:
     return small_task(**parts, augmentation=augmentation, **({"J": "J2e", "batch": 4} | settings))
 
 
-def seen(augmentation: str, *cohort: int, round: int = 1, **settings: Any) -> Tensor:
+def inputs_of(augmentation: str, *cohort: int, round: int = 1, **settings: Any) -> Tensor:
     """The network's inputs while a cohort trains."""
     return train(colored_task(augmentation, **settings), *cohort, round=round)
 
@@ -52,7 +52,7 @@ def seen(augmentation: str, *cohort: int, round: int = 1, **settings: Any) -> Te
 def train(task: Task, *cohort: int, round: int = 1) -> Tensor:
     small.train(SerialTrainer(task), task.initial_weights(), cohort, round)
     assert isinstance(task.model, Watched)
-    return torch.cat(task.model.seen[True])
+    return torch.cat(task.model.recorded[True])
 
 
 CHANGING = sorted(set(AUGMENTATIONS) - {"none"})
@@ -70,18 +70,18 @@ def test_each_sample_is_augmented_by_the_draws_of_its_address(name: str):
     for row in numbers:
         places = torch.from_numpy(order.permutation(9))
         expected.append((augmentation.apply(images, row)[places] - MEAN) / STD)
-    assert torch.equal(seen(name, 1, round=3), torch.cat(expected))
-    assert not torch.equal(seen(name, 1, round=3), seen("none", 1, round=3))
+    assert torch.equal(inputs_of(name, 1, round=3), torch.cat(expected))
+    assert not torch.equal(inputs_of(name, 1, round=3), inputs_of("none", 1, round=3))
 
 
 @pytest.mark.parametrize("name", CHANGING)
 def test_batch_size_and_cohort_and_amount_of_work_do_not_matter(name: str):
-    base = seen(name, 1)
+    base = inputs_of(name, 1)
     for batch in (1, 3, 9, 100):
-        assert torch.equal(seen(name, 1, batch=batch), base)
-    both = seen(name, 3, 1), seen(name, 1, 3)
-    assert torch.equal(both[0][12:], base) and torch.equal(both[1][:18], base)
-    assert torch.equal(both[0][:12], both[1][18:])
-    assert torch.equal(seen(name, 1, J="J3e")[:18], base)
+        assert torch.equal(inputs_of(name, 1, batch=batch), base)
+    orders = inputs_of(name, 3, 1), inputs_of(name, 1, 3)
+    assert torch.equal(orders[0][12:], base) and torch.equal(orders[1][:18], base)
+    assert torch.equal(orders[0][:12], orders[1][18:])
+    assert torch.equal(inputs_of(name, 1, J="J3e")[:18], base)
     # three batches of the first epoch and one of the second
-    assert torch.equal(seen(name, 1, J="J4"), base[:13])
+    assert torch.equal(inputs_of(name, 1, J="J4"), base[:13])

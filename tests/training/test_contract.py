@@ -64,8 +64,8 @@ class Wrong(Random, Allocating, MetricRecording):
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
-        usual = candidates[: view.cohort]
-        return self._answer("select", usual, state, candidates, view)
+        cohort = candidates[: view.cohort]
+        return self._answer("select", cohort, state, candidates, view)
 
     def quotas(self, cohort: np.ndarray, view: View) -> np.ndarray:
         assert view.label_counts is not None
@@ -109,11 +109,11 @@ def test_begin_returns_a_state():
     assert sentence_of(selector=selector).endswith("begin returned 'state', not values by name")
 
 
-@pytest.mark.parametrize("kept", [None, np.ones(1, dtype=bool), np.ones(2)])
-def test_keep_says_of_each_client_whether_it_is_kept(kept: Any):
+@pytest.mark.parametrize("answer", [None, np.ones(1, dtype=bool), np.ones(2)])
+def test_keep_says_of_each_client_whether_it_is_kept(answer: Any):
     class Keeping(Wrong, Filtering):
         def keep(self, reports: Any, sizes: np.ndarray) -> Any:
-            return kept
+            return answer
 
     assert sentence_of(selector=Keeping()).endswith("not 2 times true or false")
 

@@ -23,7 +23,7 @@ from cohort.training.updates import LocalWork, Weights
 from tests.training.small_task import seeded, small_task
 
 DIGEST, CPU = "k0", torch.device("cpu")
-USUAL = {"J": "J2e", "batch": 3, "momentum": 0.9, "rounds": 3, "cohort": 3, "lr_decay": 0.9}
+DEFAULTS = {"J": "J2e", "batch": 3, "momentum": 0.9, "rounds": 3, "cohort": 3, "lr_decay": 0.9}
 SIZES = (4, 9, 2, 6, 5)
 
 
@@ -35,7 +35,7 @@ def random_network() -> nn.Module:
 
 def task_of(trainer: str = "serial", **changes: Any) -> Task:
     """Three rounds of two epochs by three of five clients."""
-    return replace(small_task(**({"sizes": SIZES} | USUAL | changes)), trainer=TRAINERS[trainer])
+    return replace(small_task(**({"sizes": SIZES} | DEFAULTS | changes)), trainer=TRAINERS[trainer])
 
 
 def probed(trainer: str) -> Task:
@@ -145,14 +145,14 @@ def test_interrupted_runs_resume_to_the_bit(
     whole = Process(TASKS[name], tmp_path / "whole" / "checkpoint")
     expected = whole.run(monkeypatch)
     assert expected is not None
-    places = [
+    stops = [
         {"client": n} for n in {1, whole.clients // 2, whole.clients} if 0 < n <= whole.clients
     ]
-    places += [{"step": step} for step in (2, whole.steps // 2, whole.steps - 1)]
-    for number, place in enumerate(places):
+    stops += [{"step": step} for step in (2, whole.steps // 2, whole.steps - 1)]
+    for number, stop in enumerate(stops):
         path = tmp_path / str(number) / "checkpoint"
-        assert Process(TASKS[name], path, **place).run(monkeypatch) is None
+        assert Process(TASKS[name], path, **stop).run(monkeypatch) is None
         resumed = Process(TASKS[name], path)
         assert_same(resumed.run(monkeypatch), expected)
-        if "client" in place:  # no client is trained twice
-            assert resumed.clients == whole.clients - place["client"]
+        if "client" in stop:  # no client is trained twice
+            assert resumed.clients == whole.clients - stop["client"]

@@ -120,4 +120,4 @@ def test_fingerprints_change_with_one_bit_of_any_tensor():
     )
     results.add(fingerprint(base | {"weight": base["weight"].double()}))
     assert len(results) == 6
-    assert all(len(word) == 64 for word in results)
+    assert all(len(digest) == 64 for digest in results)

@@ -26,9 +26,9 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(module, "time", made)
-    return made
+    fake = Clock()
+    monkeypatch.setattr(module, "time", fake)
+    return fake
 
 
 def closed(ledger: Ledger, round: int = 1, history: History | None = None) -> History:

@@ -96,7 +96,7 @@ def test_held_out_samples_by_hand():
         index = state.round - 1
         model = task, state.weights, task.train_samples
         first, second = by_hand(*model, [0, 1, 4]), by_hand(*model, [3])
-        loss, accuracy = ((3 * one + other) / 4 for one, other in zip(first, second, strict=True))
+        loss, accuracy = ((3 * a + b) / 4 for a, b in zip(first, second, strict=True))
         assert metrics["holdout_loss"][index][1] == pytest.approx(loss, rel=1e-12)
         assert metrics["holdout_accuracy"][index][1] == pytest.approx(accuracy, rel=1e-12)
         worst = metrics["holdout_worst_accuracy"][index][1]
@@ -205,8 +205,8 @@ def test_a_probe_that_leaves_no_steps_gives_the_training_loss(trainer: str):
                          ids=lambda selector: selector.name)  # fmt: skip
 def test_a_run_is_the_same_without_the_draw_of_the_next_cohort(selector: Selector):
     def state_of(plan: int) -> RunState:
-        usual = {"rounds": 5, "cohort": 2, "lr": 0.5, "J": "J2", "evaluate_local": 1}
-        task = evaluated_task(HELD_OUT, selector=selector, evaluate_next=plan, **usual)
+        settings = {"rounds": 5, "cohort": 2, "lr": 0.5, "J": "J2", "evaluate_local": 1}
+        task = evaluated_task(HELD_OUT, selector=selector, evaluate_next=plan, **settings)
         return run(replace(task, shards=replace(task.shards, borrowers=np.array([1]))))
 
     with_it, without = state_of(1), state_of(0)

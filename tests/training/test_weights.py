@@ -26,7 +26,7 @@ class Scripted(Selector, UpdateWeighing):
 
     name: ClassVar[str] = "scripted"
     drawn: tuple[int, ...]
-    given: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    update_weights: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         return np.array(self.drawn)
@@ -34,7 +34,7 @@ class Scripted(Selector, UpdateWeighing):
     def weights(
         self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
     ) -> np.ndarray:
-        return self.given
+        return self.update_weights
 
 
 def weights_after(selector: Selector | None, rule: ServerRule) -> Weights:
@@ -54,7 +54,7 @@ def assert_expectation(chances: list[float], outcomes: list[Weights], rule: Serv
 def test_sampling_by_size_with_replacement_is_fedavg_in_expectation(rule: ServerRule):
     """Two draws of four clients, each in proportion to its samples, with weights of a half."""
     draws = list(itertools.product(range(4), repeat=2))
-    selectors = [Scripted(drawn=drawn, given=np.full(2, 0.5)) for drawn in draws]
+    selectors = [Scripted(drawn=drawn, update_weights=np.full(2, 0.5)) for drawn in draws]
     chances = [float(SHARES[list(drawn)].prod()) for drawn in draws]
     assert_expectation(chances, [weights_after(own, rule) for own in selectors], rule)
 
@@ -69,14 +69,14 @@ def test_inverse_probabilities_are_fedavg_in_expectation(rule: ServerRule):
     for taken in map(np.array, subsets):
         chances.append(float(np.where(taken, odds, 1 - odds).prod()))
         if taken.any():
-            drawn, given = tuple(np.flatnonzero(taken).tolist()), (SHARES / odds)[taken]
-            outcomes.append(weights_after(Scripted(drawn=drawn, given=given), rule))
+            drawn, weights = tuple(np.flatnonzero(taken).tolist()), (SHARES / odds)[taken]
+            outcomes.append(weights_after(Scripted(drawn=drawn, update_weights=weights), rule))
     assert_expectation(chances, outcomes, rule)
 
 
 def test_a_client_drawn_twice_trains_once_and_counts_twice():
-    twice = Scripted(drawn=(2, 1, 2), given=np.array([0.25, 0.5, 0.25]))
-    once = Scripted(drawn=(1, 2), given=np.array([0.5, 0.5]))
+    twice = Scripted(drawn=(2, 1, 2), update_weights=np.array([0.25, 0.5, 0.25]))
+    once = Scripted(drawn=(1, 2), update_weights=np.array([0.5, 0.5]))
     first, second = (run(small_task(selector=own, cohort=3)) for own in (twice, once))
     for name, tensor in first.weights.items():
         torch.testing.assert_close(tensor, second.weights[name], rtol=1e-14, atol=1e-15)
@@ -87,13 +87,13 @@ def test_a_client_drawn_twice_trains_once_and_counts_twice():
 
 def test_only_those_who_answer_count_with_their_weights():
     """By hand: two of four drop out; the others' updates are added with their weights."""
-    given = np.array([0.1, 0.2, 0.3, 0.7])
+    weights = np.array([0.1, 0.2, 0.3, 0.7])
     dropping = small_task(
-        selector=Scripted(drawn=(0, 1, 2, 3), given=given), participation="dropout-0.5"
+        selector=Scripted(drawn=(0, 1, 2, 3), update_weights=weights), participation="dropout-0.5"
     )
     state = run(dropping)
     here = state.history.responders[0]
-    alone = Scripted(drawn=tuple(here.tolist()), given=given[here])
+    alone = Scripted(drawn=tuple(here.tolist()), update_weights=weights[here])
     assert len(here) == 2
     for name, tensor in run(small_task(selector=alone)).weights.items():
         assert torch.equal(state.weights[name], tensor)
@@ -101,27 +101,27 @@ def test_only_those_who_answer_count_with_their_weights():
 
 def test_statistics_of_normalization_are_averaged_by_the_weights():
     """Running means are the mean with weights of 1/4 and 3/4, though the weights add up to 4."""
-    given = np.array([1.0, 3.0])
+    weights = np.array([1.0, 3.0])
 
-    def after(*clients: int, given: np.ndarray) -> RunState:
+    def after(*clients: int, weights: np.ndarray) -> RunState:
         layers = Flatten, lambda: BatchNorm1d(64), lambda: Linear(64, 3)
-        selector = Scripted(drawn=clients, given=given)
+        selector = Scripted(drawn=clients, update_weights=weights)
         return run(small_task(model=seeded(0, *layers), selector=selector))
 
-    alone = [after(client, given=np.ones(1)) for client in (0, 1)]
-    both = after(0, 1, given=given)
-    means = [state.weights["1.running_mean"] for state in (*alone, both)]
+    alone = [after(client, weights=np.ones(1)) for client in (0, 1)]
+    together = after(0, 1, weights=weights)
+    means = [state.weights["1.running_mean"] for state in (*alone, together)]
     torch.testing.assert_close(means[2], 0.25 * means[0] + 0.75 * means[1])
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("weights", "sentence"),
     [
         (np.ones(3), "not a number above 0 for each of 2 draws"),
         (np.array([1.0, 0.0]), "not a number above 0"),
         (np.array([1.0, np.nan]), "not a number above 0"),
     ],
 )
-def test_weights_that_cannot_be_used(given: np.ndarray, sentence: str):
+def test_weights_that_cannot_be_used(weights: np.ndarray, sentence: str):
     with pytest.raises(UserError, match=f"round 1: weights returned .*{sentence}"):
-        states(small_task(selector=Scripted(drawn=(0, 0), given=given)))
+        states(small_task(selector=Scripted(drawn=(0, 0), update_weights=weights)))

@@ -41,8 +41,8 @@ def fails(
     )
     assert sentence in done.stderr, done.stderr
     after = files(project)
-    kept = {path for path in after if path in before or not path.startswith(makes)}
-    assert {path: after[path] for path in kept} == before
+    compared = {path for path in after if path in before or not path.startswith(makes)}
+    assert {path: after[path] for path in compared} == before
 
 
 def files(project: Project) -> dict[str, str]:

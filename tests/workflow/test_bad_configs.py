@@ -120,12 +120,12 @@ def test_a_study_whose_file_has_no_name_of_a_study(
     fresh: Project, monkeypatch: pytest.MonkeyPatch, name: str
 ):
     """Of two, the second is called like a rule: its page would be the index."""
-    mine = fresh.root / f"my/studies/{name}.yaml"
-    mine.parent.mkdir(parents=True)
+    study_file = fresh.root / f"my/studies/{name}.yaml"
+    study_file.parent.mkdir(parents=True)
     monkeypatch.chdir(fresh.root)
-    (mine.parent / ".My-Study.yaml").touch()
+    (study_file.parent / ".My-Study.yaml").touch()
     assert load().listed == ["tiny"]
-    mine.touch()
+    study_file.touch()
     assert_one_sentence(mistaken(), f"{name}.yaml: the name of a study is of small let", fresh)
 
 

@@ -62,12 +62,12 @@ def mounted() -> Iterator[Callable[..., Path]]:
 @pytest.mark.long
 def test_a_disk_that_fills_up_during_a_run(finished: Project, mounted: Callable[..., Path]):
     """What happens after the failure fails too, in one sentence without a stack."""
-    results, kept = finished.root / "results", finished.root / "kept"
+    results, backup = finished.root / "results", finished.root / "kept"
     next(path for path in finished.records() if "/J3/" in str(path)).unlink()
-    results.rename(kept)
+    results.rename(backup)
     results.mkdir()
     mounted("-t", "tmpfs", "-o", "size=4m", "tmpfs", folder=results)
-    shutil.copytree(kept, results, dirs_exist_ok=True)
+    shutil.copytree(backup, results, dirs_exist_ok=True)
     free = shutil.disk_usage(results).free
     (results / "other").write_bytes(bytes(free - 24 * 1024))
     output = finished.snakemake("tiny_fig2", fails=True)

@@ -104,8 +104,8 @@ def test_half_a_record_is_named_and_trained_again_once_it_is_deleted(finished: P
     record = next(path for path in finished.records() if "/J3/" in str(path))
     undisturbed = read(record)
     halve(record)
-    made = ("resources", "results/cells", "results/shards")
-    before = {path: content for path, content in files(finished).items() if path.startswith(made)}
+    dirs = ("resources", "results/cells", "results/shards")
+    before = {path: content for path, content in files(finished).items() if path.startswith(dirs)}
     output = finished.snakemake(fails=True)
     path = record.relative_to(finished.root)
     assert f"error: {path} cannot be read as a record (" in output and "Traceback" not in output

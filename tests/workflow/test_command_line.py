@@ -25,7 +25,7 @@ def cohort(project: Project, *arguments: str, fails: bool = False) -> str:
     """Run a command and return its output: in a process of its own only if it trains, as each start
     takes a second."""
     if arguments[0] != "run":
-        return said(project, *arguments, fails=fails)
+        return output_of(project, *arguments, fails=fails)
     environment = os.environ | {"PYTHONPATH": str(project.root / "workflow")}
     done = forked.run(["cohort", *arguments], project.root, environment)
     assert (done.returncode != 0) == fails, done.stdout + done.stderr
@@ -33,7 +33,7 @@ def cohort(project: Project, *arguments: str, fails: bool = False) -> str:
     return done.stdout + done.stderr
 
 
-def said(project: Project, *arguments: str, fails: bool) -> str:
+def output_of(project: Project, *arguments: str, fails: bool) -> str:
     output = io.StringIO()
     with contextlib.chdir(project.root), contextlib.redirect_stdout(output):
         try:
@@ -116,12 +116,12 @@ def test_a_table_and_a_figure_are_drawn_alone(finished: Project):
 
 
 def test_make_figure_takes_what_it_draws_as_further_words():
-    words = ["ucb.repeated", "fedentopt.tab1", "ucb.results"]
+    items = ["ucb.repeated", "fedentopt.tab1", "ucb.results"]
     done = subprocess.run(
-        ["make", "-n", "figure", *words], cwd=ROOT, capture_output=True, text=True
+        ["make", "-n", "figure", *items], cwd=ROOT, capture_output=True, text=True
     )
     assert (
-        f"/cohort restore fedentopt ucb\n.venv/bin/cohort draw {' '.join(words)}\n" in done.stdout
+        f"/cohort restore fedentopt ucb\n.venv/bin/cohort draw {' '.join(items)}\n" in done.stdout
     )
     done = subprocess.run(["make", "-n", "figure"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode and "make figure fedentopt.tab1" in done.stderr

@@ -169,10 +169,10 @@ def test_the_page_on_claims_shows_what_a_check_says(fresh: Project):
 def test_the_page_on_data_has_the_declared_sizes():
     declared = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
     rows = (ROOT / "docs/data.md").read_text().splitlines()
-    for name, facts in declared.items():
-        size = f"{facts['train']:,} + {facts['test']:,}"
+    for name, info in declared.items():
+        size = f"{info['train']:,} + {info['test']:,}"
         base = re.sub(r"-(\d+|unit|coarse)$", "", name)
-        named = tuple(f"| `{word}`" for word in (name, base))
+        named = tuple(f"| `{label}`" for label in (name, base))
         assert any(row.startswith(named) and f"| {size} |" in row for row in rows), name
 
 

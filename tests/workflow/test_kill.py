@@ -21,19 +21,19 @@ from tests.workflow.conftest import Project, wait_for
 KILLS = 3
 
 
-def assert_same_numbers(one: Record, other: Record) -> None:
+def assert_same_numbers(first: Record, second: Record) -> None:
     """Metrics, cohorts, clients and final weights agree to the last bit. Seconds do not count."""
-    assert one.header["weights_sha256"] == other.header["weights_sha256"]
-    assert dict(one.history.metrics) == dict(other.history.metrics)
-    assert np.array_equal(one.history.cohorts, other.history.cohorts)
-    for name in one.clients | other.clients:
-        assert np.array_equal(one.clients[name], other.clients[name])
+    assert first.header["weights_sha256"] == second.header["weights_sha256"]
+    assert dict(first.history.metrics) == dict(second.history.metrics)
+    assert np.array_equal(first.history.cohorts, second.history.cohorts)
+    for name in first.clients | second.clients:
+        assert np.array_equal(first.clients[name], second.clients[name])
     costs = [
         {name: pairs for name, pairs in record.history.cost.items() if "seconds" not in name}
-        for record in (one, other)
+        for record in (first, second)
     ]
     assert costs[0] == costs[1]
-    assert str(one.history.traffic) == str(other.history.traffic)
+    assert str(first.history.traffic) == str(second.history.traffic)
 
 
 def lengthen(project: Project, rounds: int, **settings) -> None:
@@ -59,9 +59,9 @@ def one_cell(project: Project) -> tuple[str, Path]:
 def made_once(project: Project, cell: str, record: Path) -> Record:
     """Train the cell, read its record, and delete it."""
     assert run_by_hand(project, cell).wait() == 0
-    made = read(record)
+    result = read(record)
     record.unlink()
-    return made
+    return result
 
 
 @pytest.mark.long

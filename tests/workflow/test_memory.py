@@ -32,8 +32,8 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return SimpleNamespace(notes=[], datasets={}, config={}, cells={})
 
 
-def resources(plan: Any, nodes: int | None = None, **given: int) -> dict[str, int]:
-    workflow = Workflow(nodes, **given)
+def resources(plan: Any, nodes: int | None = None, **requested: int) -> dict[str, int]:
+    workflow = Workflow(nodes, **requested)
     Driver(plan, workflow).set_up()
     return workflow.global_resources
 

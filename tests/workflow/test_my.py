@@ -29,7 +29,7 @@ BROKEN = {
 
 
 @pytest.fixture
-def mine(fresh: Project) -> Project:
+def clone(fresh: Project) -> Project:
     """The tiny project as a clone, with the page's selector in `my`."""
     shutil.copy(ROOT / ".gitignore", fresh.root)
     write(fresh, "README.md", (ROOT / "my/README.md").read_text())
@@ -41,45 +41,45 @@ def mine(fresh: Project) -> Project:
 
 
 @pytest.mark.slow
-def test_a_strategy_is_tried_beside_the_others(mine: Project):
+def test_a_strategy_is_tried_beside_the_others(clone: Project):
     """Six cells, those of the tiny study among them, once; then a table, a verdict, a figure."""
-    done = cohort(mine, "try", "turns", "--on", "tiny.fig1")
+    done = cohort(clone, "try", "turns", "--on", "tiny.fig1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "turns: 2 missing" in done.stdout and "fedavg: 2 missing" in done.stdout
     shown = [line.split()[0] for line in done.stdout.splitlines() if "one seed)" in line]
     assert shown == ["FedEntOpt", "Turns"] * 2
     (drawn,) = re.findall(r"^drawn: (\S+),", done.stdout, re.MULTILINE)
-    assert (mine.root / drawn).exists()
-    assert len(mine.records()) == 6
-    assert mine.planned("tiny_fig1").get("train", 0) == 0
+    assert (clone.root / drawn).exists()
+    assert len(clone.records()) == 6
+    assert clone.planned("tiny_fig1").get("train", 0) == 0
 
-    again = cohort(mine, "try", "--on", "tiny.tab1", "--dry-run")
+    again = cohort(clone, "try", "--on", "tiny.tab1", "--dry-run")
     assert " done\n" in again.stdout and "missing" not in again.stdout, again.stderr
     status = subprocess.run(
-        ["git", "status", "--porcelain"], cwd=mine.root, capture_output=True, text=True, check=True
+        ["git", "status", "--porcelain"], cwd=clone.root, capture_output=True, text=True, check=True
     )
     assert status.stdout == ""
 
 
 @pytest.mark.slow
-def test_an_exception_names_strategy_round_file_and_line(mine: Project):
+def test_an_exception_names_strategy_round_file_and_line(clone: Project):
     """On the terminal in one sentence; the log of the job has the traceback too."""
-    file, wrong = mine.root / "my/selection/turns.py", "return candidates[positions]"
-    mine.replace("my/selection/turns.py", "return candidates[positions % len(candidates)]", wrong)
+    file, wrong = clone.root / "my/selection/turns.py", "return candidates[positions]"
+    clone.replace("my/selection/turns.py", "return candidates[positions % len(candidates)]", wrong)
     line = next(number for number, text in enumerate(file.open(), start=1) if wrong in text)
-    cohort(mine, "try", "turns", "--on", "tiny.fig1", "--only", "partition=iid,strategy=turns")
-    (log,) = (mine.root / "results/logs/train").rglob("turns/*.log")
-    *before, said = log.read_text().splitlines()
-    place = rf"strategy 'turns', round \d: my/selection/turns\.py, line {line}, in \w+: "
-    assert re.match(f"error: {place}", said)
-    assert "IndexError: index 12 is out of bounds for axis 0 with size 10" in said
+    cohort(clone, "try", "turns", "--on", "tiny.fig1", "--only", "partition=iid,strategy=turns")
+    (log,) = (clone.root / "results/logs/train").rglob("turns/*.log")
+    *before, last_line = log.read_text().splitlines()
+    location = rf"strategy 'turns', round \d: my/selection/turns\.py, line {line}, in \w+: "
+    assert re.match(f"error: {location}", last_line)
+    assert "IndexError: index 12 is out of bounds for axis 0 with size 10" in last_line
     assert "Traceback (most recent call last):" in before
 
 
 @pytest.mark.parametrize("text", BROKEN)
-def test_a_broken_file_is_one_sentence(text: str, mine: Project):
-    write(mine, "selection/turns.py", text)
-    fails(mine, BROKEN[text], "status")
+def test_a_broken_file_is_one_sentence(text: str, clone: Project):
+    write(clone, "selection/turns.py", text)
+    fails(clone, BROKEN[text], "status")
 
 
 @pytest.mark.slow
@@ -104,10 +104,10 @@ def test_a_cell_is_trained_without_the_components_of_others(finished: Project):
     assert "my" not in after.header["provenance"]
 
 
-def test_a_component_with_a_built_in_name_is_refused(mine: Project):
+def test_a_component_with_a_built_in_name_is_refused(clone: Project):
     text = blocks("python")[0].replace('= "turns"', '= "random"')
-    write(mine, "selection/turns.py", text)
-    fails(mine, "'random' is the name of cohort.selection.simple.Random already", "status")
+    write(clone, "selection/turns.py", text)
+    fails(clone, "'random' is the name of cohort.selection.simple.Random already", "status")
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,8 @@ def test_a_component_with_a_built_in_name_is_refused(mine: Project):
         ("data add own own.npz --side 8", "own.npz: --side resizes a folder of pictures, not "),
     ],
 )
-def test_wrong_arguments_are_one_sentence(arguments: str, sentence: str, mine: Project):
-    fails(mine, sentence, *arguments.split())
+def test_wrong_arguments_are_one_sentence(arguments: str, sentence: str, clone: Project):
+    fails(clone, sentence, *arguments.split())
 
 
 EDIT = ("self.stride * np.arange", "1 + self.stride * np.arange")
@@ -150,89 +150,89 @@ ANOTHER = "another my/selection/turns.py made "
 
 
 @pytest.mark.slow
-def test_records_of_an_edited_strategy_are_named_and_trained_again(mine: Project):
+def test_records_of_an_edited_strategy_are_named_and_trained_again(clone: Project):
     """The two of the strategy, and no other; other commands and Snakemake name them too."""
     tried, study = ("try", "turns", "--on", "tiny.fig1"), "try_turns_tiny_one"
-    assert cohort(mine, *tried).returncode == 0
-    before = {path: sha256(path) for path in mine.records()}
+    assert cohort(clone, *tried).returncode == 0
+    before = {path: sha256(path) for path in clone.records()}
     turns = [path for path in before if path.parent.name == "turns"]
     digest = turns[0].stem.rpartition("-")[2]
     for command in (["status", study], ["show", digest]):
-        assert ANOTHER not in cohort(mine, *command).stdout
+        assert ANOTHER not in cohort(clone, *command).stdout
 
-    mine.replace("my/selection/turns.py", *EDIT)
+    clone.replace("my/selection/turns.py", *EDIT)
     assert (
         f"{ANOTHER}2 runs: raise its `science` version, or delete"
-        in cohort(mine, *tried, "-n").stdout
+        in cohort(clone, *tried, "-n").stdout
     )
-    listed = json.loads(cohort(mine, "status", study, "--json").stdout)["made_by_another"]
-    assert {mine.root / path for path in listed} == set(turns)
-    assert f"{ANOTHER}2 runs" in mine.snakemake(study)  # it draws them, and says so
-    assert f"{ANOTHER}1 run: raise" in cohort(mine, "show", digest).stdout
-    verified = cohort(mine, "verify", digest)
+    listed = json.loads(cohort(clone, "status", study, "--json").stdout)["made_by_another"]
+    assert {clone.root / path for path in listed} == set(turns)
+    assert f"{ANOTHER}2 runs" in clone.snakemake(study)  # it draws them, and says so
+    assert f"{ANOTHER}1 run: raise" in cohort(clone, "show", digest).stdout
+    verified = cohort(clone, "verify", digest)
     assert verified.returncode == 0 and "cohorts differ" in verified.stdout, verified.stderr
     assert "the record was made by another my/selection/turns.py" in verified.stdout
 
     for path in turns:
         path.unlink()
-    done = cohort(mine, *tried)
+    done = cohort(clone, *tried)
     assert done.returncode == 0 and ANOTHER not in done.stdout, done.stderr
     assert {path for path in before if sha256(path) != before[path]} == set(turns)
-    assert ANOTHER not in cohort(mine, "status", study).stdout
+    assert ANOTHER not in cohort(clone, "status", study).stdout
 
 
 @pytest.mark.slow
-def test_an_edited_partition_deals_anew_only_for_cells_that_are_missing(mine: Project):
+def test_an_edited_partition_deals_anew_only_for_cells_that_are_missing(clone: Project):
     """Records of its older version stay, and are named; a model is checked before round 1."""
     for file in ("models/softmax.py", "partition/schemes/cards.py"):
-        write(mine, file, (ROOT / "tests/workflow/one_of_each" / file).read_text())
-    write(mine, "studies/dealt.yaml", DEALT)
-    mine.replace("my/models/softmax.py", ", classes)", ", classes - 3)")
+        write(clone, file, (ROOT / "tests/workflow/one_of_each" / file).read_text())
+    write(clone, "studies/dealt.yaml", DEALT)
+    clone.replace("my/models/softmax.py", ", classes)", ", classes - 3)")
     sentence = (
         r"model 'softmax' returned torch.float32 of shape \(2, 7\), not float of shape \(2, 10"
     )
-    assert re.search(sentence, mine.snakemake("dealt", fails=True))
-    mine.replace("my/models/softmax.py", ", classes - 3)", ", classes), _Pair()")
-    with (mine.root / "my/models/softmax.py").open("a") as file:
+    assert re.search(sentence, clone.snakemake("dealt", fails=True))
+    clone.replace("my/models/softmax.py", ", classes - 3)", ", classes), _Pair()")
+    with (clone.root / "my/models/softmax.py").open("a") as file:
         file.write(PAIR)
-    assert "model 'softmax' returned (tensor(" in mine.snakemake("dealt", fails=True)
-    mine.replace("my/models/softmax.py", ", classes), _Pair()", ", classes)")
-    mine.snakemake("dealt")
-    shards = mine.root / "results/shards/digits/cards"
+    assert "model 'softmax' returned (tensor(" in clone.snakemake("dealt", fails=True)
+    clone.replace("my/models/softmax.py", ", classes), _Pair()", ", classes)")
+    clone.snakemake("dealt")
+    shards = clone.root / "results/shards/digits/cards"
     (before,) = shards.glob("*.h5")
 
-    mine.replace("my/partition/schemes/cards.py", "np.arange(client,", "-1 - np.arange(client,")
-    assert "another my/partition/schemes/cards.py made 1 run: raise" in mine.snakemake("dealt")
+    clone.replace("my/partition/schemes/cards.py", "np.arange(client,", "-1 - np.arange(client,")
+    assert "another my/partition/schemes/cards.py made 1 run: raise" in clone.snakemake("dealt")
     assert [*shards.glob("*.h5")] == [before]
-    for record in mine.records():
+    for record in clone.records():
         record.unlink()
-    wrong = mine.snakemake("dealt", fails=True)
+    wrong = clone.snakemake("dealt", fails=True)
     assert "partition cards of digits: deal gave client 0 numbers from -1437 to -1, but" in wrong
-    mine.replace("my/partition/schemes/cards.py", "-1 - np.", "len(pool.labels) - 1 - np.")
-    assert "another" not in mine.snakemake("dealt")
+    clone.replace("my/partition/schemes/cards.py", "-1 - np.", "len(pool.labels) - 1 - np.")
+    assert "another" not in clone.snakemake("dealt")
     (after,) = {*shards.glob("*.h5")} - {before}
     dealt = [shards_of(file).indices[0].tolist() for file in (before, after)]
     assert dealt[1] == [1436 - sample for sample in dealt[0]]
 
 
 @pytest.mark.slow
-def test_a_run_that_an_edit_interrupted_is_named(mine: Project):
+def test_a_run_that_an_edit_interrupted_is_named(clone: Project):
     """A checkpoint, and the record of a run whose two sessions had different files."""
-    write(mine, "studies/try_turns_tiny_one.yaml", TRIED)
-    status = json.loads(cohort(mine, "status", "try_turns_tiny_one", "--json").stdout)
+    write(clone, "studies/try_turns_tiny_one.yaml", TRIED)
+    status = json.loads(cohort(clone, "status", "try_turns_tiny_one", "--json").stdout)
     cell = next(entry["path"] for entry in status["unfinished"] if "/turns/" in entry["path"])
-    assert cohort(mine, "run", "--until", "2", "--", cell).returncode == 0
-    mine.replace("my/selection/turns.py", *EDIT)
-    assert f"{ANOTHER}1 run: raise" in cohort(mine, "show", cell).stdout
-    assert cohort(mine, "run", cell).returncode == 0
-    assert f"{ANOTHER}1 run: raise" in cohort(mine, "show", cell).stdout
+    assert cohort(clone, "run", "--until", "2", "--", cell).returncode == 0
+    clone.replace("my/selection/turns.py", *EDIT)
+    assert f"{ANOTHER}1 run: raise" in cohort(clone, "show", cell).stdout
+    assert cohort(clone, "run", cell).returncode == 0
+    assert f"{ANOTHER}1 run: raise" in cohort(clone, "show", cell).stdout
 
 
-def test_a_study_that_cannot_be_is_not_written(mine: Project):
+def test_a_study_that_cannot_be_is_not_written(clone: Project):
     """A broken study would stop every command that reads all studies."""
-    write(mine, "studies/try_turns_tiny_one.yaml", TRIED)
+    write(clone, "studies/try_turns_tiny_one.yaml", TRIED)
     fails(
-        mine,
+        clone,
         "mine cannot be tried on try_turns_tiny_one.fig1: my/studies/try_mine_try_turns_tiny_one_one"
         ".yaml: experiments.one.extends is 'try_turns_tiny_one.one', which extends tiny.one itself",
         *("try", "mine", "--on", "try_turns_tiny_one.fig1"),

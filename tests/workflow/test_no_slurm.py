@@ -55,8 +55,8 @@ def test_without_a_controller(fresh: Project, programs: Path, lines: list[str]):
     program(programs, "scontrol", *lines)
     (programs / "sleep").symlink_to(shutil.which("sleep"))
     fresh.replace("workflow/cohort/pipeline/slurm.py", "SECONDS = 15", "SECONDS = 0.5")
-    status, said = slurm(fresh, programs)
-    assert status == 1 and said[-1].startswith(SILENT) and len(said) <= 3, said
+    status, output = slurm(fresh, programs)
+    assert status == 1 and output[-1].startswith(SILENT) and len(output) <= 3, output
     assert not (fresh.root / "submitted").exists()
 
 
@@ -72,5 +72,5 @@ def trained(lines: list[str]) -> list[str]:
 def test_what_a_job_asks_for_and_how_a_user_overrules_it(fresh: Project, programs: Path):
     for options, memory in (((), 2000), (("--set-resources", "train:mem_mb=9000"), 9000)):
         _, lines = slurm(fresh, programs, "-n", "--quiet", "host", *options, "--", "tiny_fig2")
-        asked = [f"mem_mb={memory}" in job and "runtime=30" in job for job in trained(lines)]
-        assert asked == [True, True]
+        requested = [f"mem_mb={memory}" in job and "runtime=30" in job for job in trained(lines)]
+        assert requested == [True, True]

@@ -54,9 +54,9 @@ def add_everything(root: Path) -> None:
         "sha256": hashlib.sha256(content).hexdigest(),
         "bytes": len(content),
     }
-    facts = {"shape": [1, 4, 4], "classes": 4, "train": 80, "test": 20, "scale": 255}
+    info = {"shape": [1, 4, 4], "classes": 4, "train": 80, "test": 20, "scale": 255}
     texts = dict.fromkeys(("title", "citation", "licence"), "ours")
-    stripes = {**texts, **facts, "files": {"stripes.txt": file}}
+    stripes = {**texts, **info, "files": {"stripes.txt": file}}
     datasets = {"stripes": stripes, "more-stripes": {**stripes, "parser": "stripes"}}
     (root / "my/datasets.yaml").write_text(yaml.safe_dump(datasets))
 

@@ -59,8 +59,8 @@ def test_images_are_made_as_the_documentation_installs():
     )
     command = f"cd /opt/cohort && pip install --no-cache-dir {install}"
     assert f"RUN {command}" in docker and f"    {command}" in apptainer
-    words = [line.split()[0] for line in docker]
-    assert words == ["#", "FROM", "COPY", "RUN", "WORKDIR", "CMD"]
+    instructions = [line.split()[0] for line in docker]
+    assert instructions == ["#", "FROM", "COPY", "RUN", "WORKDIR", "CMD"]
     sections = [line for line in apptainer if line.startswith("%")]
     assert sections == ["%files", "%post", "%runscript"]
     for name in ("Dockerfile", "cohort.def"):

@@ -101,8 +101,8 @@ def test_a_released_run_trained_again(exported: Project):
         record = read(path)
         last = record.history.last("test_accuracy")
         record.history.metrics["test_accuracy"][-1] = (4, last + change)
-        made = record.header["provenance"]
-        made["devices"], made["sessions"][0]["device"] = ["another CPU"], "another CPU"
+        provenance = record.header["provenance"]
+        provenance["devices"], provenance["sessions"][0]["device"] = ["another CPU"], "another CPU"
         write(path, record)
     near, far = (path.stem.rpartition("-")[2] for path in exported.records()[:2])
     text = cohort(exported, "verify", near)

@@ -23,9 +23,9 @@ def test_new_seed_trains_only_its_cells(finished: Project):
     study["experiments"]["one"]["axes"]["seed"].append(1)
     finished.write(study)
     assert CELLS["one"] == 4
-    made = {"collect": 1, "draw": 1, "tabulate": 1, "report": 1, "index": 1}
+    expected = {"collect": 1, "draw": 1, "tabulate": 1, "report": 1, "index": 1}
     # iid of seed 1 was dealt for experiment two
-    assert finished.planned() == made | {"train": 4, "deal": 1}
+    assert finished.planned() == expected | {"train": 4, "deal": 1}
 
 
 def test_deleted_record_is_missed_by_a_figures_own_target(finished: Project):
@@ -75,8 +75,8 @@ def test_deleted_metrics_are_made_again(finished: Project):
     assert finished.planned() == again
     next(path for path in finished.records() if "/classes-2/" in str(path)).unlink()
     assert finished.planned() == again | {"train": 1}
-    made = {"train": 1, "collect": 1, "tabulate": 1, "tiny_tab1": 1}
-    assert finished.planned("tiny_tab1") == made
+    expected = {"train": 1, "collect": 1, "tabulate": 1, "tiny_tab1": 1}
+    assert finished.planned("tiny_tab1") == expected
     assert finished.planned("tiny_fig2") == {}
 
 

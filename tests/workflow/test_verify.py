@@ -46,9 +46,9 @@ def test_histories_that_differ():
     before, after = History(), History()
     before.cohorts = [np.array(cohort) for cohort in ([1, 2], [3, 4], [5])]
     after.cohorts = [np.array(cohort) for cohort in ([1, 2], [4, 3], [5, 6])]
-    for round, one, other in ((1, 1.0, 1.0), (2, 2.0, 2.125), (3, 3.0, 2.5)):
-        before.add_metrics(round, loss=one, seconds_here=one, bad=float("nan"))
-        after.add_metrics(round, loss=other, seconds_here=-one, bad=float("nan"))
+    for round, first, second in ((1, 1.0, 1.0), (2, 2.0, 2.125), (3, 3.0, 2.5)):
+        before.add_metrics(round, loss=first, seconds_here=first, bad=float("nan"))
+        after.add_metrics(round, loss=second, seconds_here=-first, bad=float("nan"))
     assert compare(before, after, 1) == ([], [])
     assert compare(before, after, None)[0] == [
         "cohorts differ in 2 of 3 rounds, first in round 2",

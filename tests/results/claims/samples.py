@@ -28,14 +28,14 @@ def frame(cells: list[Cell], metric: str = "test_accuracy") -> pd.DataFrame:
     """Cells as the metrics of an experiment with a hundred classes."""
     rows = []
     for index, (labels, status, values) in enumerate(cells):
-        known = {"digest": f"k{index}", "study": "s", "experiment": "e", **labels, "status": status}
-        known["client"] = None
+        row = {"digest": f"k{index}", "study": "s", "experiment": "e", **labels, "status": status}
+        row["client"] = None
         rows += [
-            known | {"metric": metric, "round": round, "value": value}
+            row | {"metric": metric, "round": round, "value": value}
             for round, value in values.items()
         ]
-        rows += [] if values else [known | {"metric": None, "round": None, "value": float("nan")}]
-        rows += [known | {"metric": "label_count", "label": 99, "value": 1.0}]
+        rows += [] if values else [row | {"metric": None, "round": None, "value": float("nan")}]
+        rows += [row | {"metric": "label_count", "label": 99, "value": 1.0}]
     types = {"metric": "string", "round": "Int64", "client": "Int64", "label": "Int64"}
     return pd.DataFrame(rows).astype(types)
 
@@ -45,13 +45,13 @@ def matrix(**experiments: list[Cell]) -> Matrix:
     planned = {}
     for name, cells in experiments.items():
         labels = [labels for labels, _, _ in cells]
-        axes = {label: list(dict.fromkeys(it[label] for it in labels)) for label in labels[0]}
+        axes = {label: list(dict.fromkeys(row[label] for row in labels)) for label in labels[0]}
         planned[name] = (axes, labels)
     return Matrix(planned)
 
 
 def verdict(
-    made: Claim,
+    claim: Claim,
     folder: Path,
     full: list[Cell] | None = None,
     judge: Callable[..., Judgment] = judge_runs,
@@ -60,14 +60,14 @@ def verdict(
     """What is made of a claim where all of these cells were planned; `full` are those of the
     experiment `main` at full scale, if it has more there."""
     planned = experiments | ({"main": full} if full else {})
-    comparisons = made.planned_comparisons(matrix(**planned))
+    comparisons = claim.planned_comparisons(matrix(**planned))
     for name, cells in experiments.items():
-        write_metrics(folder / f"{name}.parquet", frame(cells, made.metric), {})
+        write_metrics(folder / f"{name}.parquet", frame(cells, claim.metric), {})
     points = [point for comparison in comparisons for point in comparison.points]
     values = measured_values(
         points, lambda experiment, metric: read_metric(folder / f"{experiment}.parquet", metric)
     )
-    return judge(made, with_values(comparisons, values), NAMES)
+    return judge(claim, with_values(comparisons, values), NAMES)
 
 
 single = partial(verdict, judge=judge_paper)
@@ -76,5 +76,5 @@ single = partial(verdict, judge=judge_paper)
 
 def final(value: float, status: str = "done", **labels: Any) -> Cell:
     """A cell of one evaluation."""
-    known = {"partition": "iid", "J": "J4", "strategy": "fedavg", "seed": 0}
-    return known | labels, status, {} if value != value else {10: value}
+    defaults = {"partition": "iid", "J": "J4", "strategy": "fedavg", "seed": 0}
+    return defaults | labels, status, {} if value != value else {10: value}

@@ -35,8 +35,8 @@ Judge = Callable[..., JudgedClaim]
 def spec(cells: list[Cell], entry: dict[str, Any], *, share: float = 1.0) -> dict[str, Any]:
     """The spec that the workflow passes to `write_judged`, with one claim of one experiment."""
     write_metrics("main.parquet", frame(cells).assign(share=share), {})
-    made = claim(**entry)
-    comparisons = list(map(asdict, made.planned_comparisons(matrix(main=CELLS))))
+    parsed = claim(**entry)
+    comparisons = list(map(asdict, parsed.planned_comparisons(matrix(main=CELLS))))
     planned = entry | {"comparisons": comparisons}
     spec = {"study": "demo", "scale": "full", "titles": {}, "metrics": {"main": "main.parquet"}}
     return spec | {"claims": {"one": planned}}
@@ -51,9 +51,9 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Judge:
     (folder / "demo_curves.csv").write_text(HEAD + CURVES)
 
     def judge_one(
-        entry: dict[str, Any], cells: list[Cell] = CELLS, made: Any = None, **changes: Any
+        entry: dict[str, Any], cells: list[Cell] = CELLS, spec_options: Any = None, **changes: Any
     ) -> JudgedClaim:
-        (result,) = judged_claims(spec(cells, entry, **made or {}) | changes)
+        (result,) = judged_claims(spec(cells, entry, **spec_options or {}) | changes)
         return result
 
     return judge_one
@@ -113,7 +113,7 @@ def test_runs_without_a_verdict(
 
 def test_the_papers_round_does_not_scale(judge: Judge) -> None:
     """At a tenth of the rounds our runs are compared in their round 10, the paper's in round 100."""
-    result = judge(ORDER | {"paper": "Fig2/4", "at": 100}, made={"share": 0.1})
+    result = judge(ORDER | {"paper": "Fig2/4", "at": 100}, spec_options={"share": 0.1})
     assert (result.at, result.measured_evidence) == (100, FEW)
     assert result.paper_evidence == "a, b: ✗ 55.00 > 25.00"
 

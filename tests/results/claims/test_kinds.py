@@ -144,10 +144,10 @@ def test_single_values(
     """The verdict is that of the worst mark."""
     result = single(claim(kind, **fields), tmp_path, main=cells)
     starts = {part[:2] for part in re.split("[:;] ", evidence)}
-    words = {"✗ ": "not held", "= ": "tie", "? ": "undecided"}
-    word = next((word for mark, word in words.items() if mark in starts), "held")
-    word = "no value" if evidence.startswith("no value") else word
-    assert (result.evidence, result.verdict) == (evidence, word)
+    verdicts = {"✗ ": "not held", "= ": "tie", "? ": "undecided"}
+    expected = next((name for mark, name in verdicts.items() if mark in starts), "held")
+    expected = "no value" if evidence.startswith("no value") else expected
+    assert (result.evidence, result.verdict) == (evidence, expected)
 
 
 def test_settings_are_what_an_average_counts(tmp_path: Path) -> None:
@@ -159,10 +159,10 @@ def test_settings_are_what_an_average_counts(tmp_path: Path) -> None:
         assert f"[+3.00, +1.00 to {high}, above 0 in 5 of 5 settings]" in result.evidence
         assert result.gap == ""  # one seed is enough
     labels, _, values = cells[-1]
-    for status, word in (("diverged", "undecided"), ("missing", "not enough runs")):
+    for status, expected in (("diverged", "undecided"), ("missing", "not enough runs")):
         last = (labels, status, values if status == "diverged" else {})
         result = verdict(claim("average", **GAIN), tmp_path, main=[*cells[:-1], last])
-        assert result.verdict == word
+        assert result.verdict == expected
     assert result.gap == "lacks runs of classes-4, b"
 
 
@@ -177,15 +177,15 @@ def test_each_seed_has_a_goal_of_its_own(tmp_path: Path) -> None:
         (run("b", 0, seed=seed)[0], "done", {1: 0.1, round: value, 8: value})
         for seed, (round, value) in enumerate(others)
     ]
-    cells = [({key: it[key] for key in ("strategy", "seed")}, *rest) for it, *rest in cells]
-    made = claim("slower", **SLOWER | {"at": "max"})
-    result = verdict(made, tmp_path, main=cells)
+    cells = [({key: labels[key] for key in ("strategy", "seed")}, *rest) for labels, *rest in cells]
+    slower = claim("slower", **SLOWER | {"at": "max"})
+    result = verdict(slower, tmp_path, main=cells)
     assert result.verdict == "leans towards held"
     assert (
         "[+5, +2.1 to +7.9, above 0 in 3 of 3 seeds], 1 of 3 runs do not reach it (b), "
         "means restricted to 9 rounds"
     ) in result.evidence
-    result = verdict(made, tmp_path, main=[(cells[0][0], "missing", {}), cells[3]])
+    result = verdict(slower, tmp_path, main=[(cells[0][0], "missing", {}), cells[3]])
     assert result.verdict == "not enough runs" and "never" not in result.evidence
 
 
@@ -210,7 +210,7 @@ APART = [FEW[0], run("b", 0, 0, partition="x")]
     ],
 )
 def test_mistakes(kind: str, fields: dict[str, Any], cells: list[Cell], sentence: str) -> None:
-    made = claim(kind, **fields)
+    invalid = claim(kind, **fields)
     with pytest.raises(UserError, match=sentence):
-        made.check()
-        made.planned_comparisons(matrix(main=cells))
+        invalid.check()
+        invalid.planned_comparisons(matrix(main=cells))

@@ -123,18 +123,18 @@ def beyond(claim: Mapping[str, Any], points: Sequence[Any], values: list[float],
 
 def verdict_over_settings(values: list[float], margin: float) -> str:
     """The verdict by signed ranks and by signs, both one-sided at 5 %."""
-    for sign, word in ((1, "held"), (-1, "not held")):
+    for sign, outcome in ((1, "held"), (-1, "not held")):
         apart = sign * (np.subtract(values[::2], values[1::2]) - margin)
         ranks = stats.wilcoxon(apart, alternative="greater", method="exact").pvalue
         signs = stats.binomtest(int((apart > 0).sum()), len(apart), alternative="greater").pvalue
         if max(ranks, signs) <= 0.05:
-            return word
+            return outcome
     return "undecided"
 
 
 def verdict(claim: Mapping[str, Any], files: list[list[Row]]) -> str:
     """The verdict on a claim by the paper's own values."""
-    words, items = [], claim.get("paper", "")
+    outcomes, items = [], claim.get("paper", "")
     for comparison in claim["comparisons"]:
         points = comparison["points"]
         values = [value_of(files, items, point) if items else NAN for point in points]
@@ -142,10 +142,11 @@ def verdict(claim: Mapping[str, Any], files: list[list[Row]]) -> str:
         if excess is None:
             return "no value"
         sign = np.sign(round(float(excess), 9))
-        word = "held" if sign > 0 else "tie" if sign == 0 else "not held"
-        is_average = claim["kind"] == "average"
-        words.append(verdict_over_settings(values, claim.get("margin", 0)) if is_average else word)
-    return next(word for word in ("not held", "tie", "undecided", "held") if word in words)
+        outcome = "held" if sign > 0 else "tie" if sign == 0 else "not held"
+        if claim["kind"] == "average":
+            outcome = verdict_over_settings(values, claim.get("margin", 0))
+        outcomes.append(outcome)
+    return next(name for name in ("not held", "tie", "undecided", "held") if name in outcomes)
 
 
 @pytest.mark.parametrize("study", ["aml", "peco", "ucb", "fedentopt", "stratify"])

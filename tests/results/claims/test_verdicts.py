@@ -34,7 +34,7 @@ def runs(**values: Sequence[float]) -> list[Cell]:
 
 
 @pytest.mark.parametrize(
-    ("gains", "word", "ending"),
+    ("gains", "expected", "ending"),
     [
         # mean 0.743, sd 1.544; t of 0.95 with two degrees of freedom is 2.920: 0.743 ± 2.603
         (
@@ -56,17 +56,17 @@ def runs(**values: Sequence[float]) -> list[Cell]:
     ],
 )
 def test_a_verdict_needs_the_interval_and_the_signs(
-    tmp_path: Path, gains: tuple[float, ...], word: str, ending: str
+    tmp_path: Path, gains: tuple[float, ...], expected: str, ending: str
 ) -> None:
     """Of the differences within seeds: FedAvg's seeds lie 20 points apart."""
     base = [0.1 + 0.2 * (seed % 4) for seed in range(len(gains))]
-    turns = [one + gain / 100 for one, gain in zip(base, gains, strict=True)]
+    turns = [value + gain / 100 for value, gain in zip(base, gains, strict=True)]
     result = verdict(GAIN, tmp_path, main=runs(turns=turns, fedavg=base))
-    assert result.verdict == word and result.evidence.endswith(ending)
+    assert result.verdict == expected and result.evidence.endswith(ending)
 
 
 @pytest.mark.parametrize(
-    ("comparisons", "words"),
+    ("comparisons", "expected"),
     [
         ([[[UP, DOWN]]], ["held"]),  # a clause is true if one contrast is above 0
         ([[[UNCLEAR, DOWN]]], ["undecided"]),
@@ -85,8 +85,8 @@ def test_a_verdict_needs_the_interval_and_the_signs(
         ([[[FIVE]], [[FIVE, -SIX]], [[SIX, -SIX]]], ["held", "undecided", "held"]),
     ],
 )
-def test_clauses_and_contrasts(comparisons: list[list[list[Sample]]], words: list[str]) -> None:
-    assert decide(comparisons) == words
+def test_clauses_and_contrasts(comparisons: list[list[list[Sample]]], expected: list[str]) -> None:
+    assert decide(comparisons) == expected
 
 
 def test_the_bounds_that_are_shown_are_those_that_decide() -> None:
@@ -124,7 +124,7 @@ def test_stuck_runs_are_counted_and_do_not_decide(
 
 
 @pytest.mark.parametrize(
-    ("counts", "word"),
+    ("counts", "expected"),
     [
         ((0, 0, 0, 0, 0), "held"),
         ((0, 0, 0, 0, 1), "not held"),  # the mean, 0.2, is below 1
@@ -133,19 +133,19 @@ def test_stuck_runs_are_counted_and_do_not_decide(
     ],
 )
 def test_each_run_counts_where_a_claim_is_about_all(
-    tmp_path: Path, counts: tuple[int, ...], word: str
+    tmp_path: Path, counts: tuple[int, ...], expected: str
 ) -> None:
-    made = claim("range", below=1, every="runs", metric="never_selected")
-    result = verdict(made, tmp_path, main=runs(a=counts))
-    assert result.verdict == word
+    per_run = claim("range", below=1, every="runs", metric="never_selected")
+    result = verdict(per_run, tmp_path, main=runs(a=counts))
+    assert result.verdict == expected
     assert f"in {counts.count(0)} of {len(counts)} runs" in result.evidence
 
 
-@pytest.mark.parametrize("seen", [0.607, math.nan])
-def test_a_strategy_that_always_diverges_is_not_ahead(tmp_path: Path, seen: float) -> None:
+@pytest.mark.parametrize("accuracy", [0.607, math.nan])
+def test_a_strategy_that_always_diverges_is_not_ahead(tmp_path: Path, accuracy: float) -> None:
     """What it had before, 60.7 % to 50 %, is worth no more than a guess among a hundred classes."""
     cells = runs(fedavg=[0.5] * 5)
-    cells += [final(seen, "diverged", strategy="turns", seed=seed) for seed in range(5)]
+    cells += [final(accuracy, "diverged", strategy="turns", seed=seed) for seed in range(5)]
     result = verdict(GAIN, tmp_path, main=cells)
     assert result.verdict == "not held" and "1.00 - 50.00 = -49.00" in result.evidence
     assert "5 of 5 runs diverged (turns" in result.evidence
@@ -179,7 +179,7 @@ def test_what_is_missing_leaves_it_open(
 ) -> None:
     result = verdict(GAIN, tmp_path, full=full, main=cells)
     assert (result.verdict, result.gap) == ("not enough runs", f"lacks runs of {lacking}")
-    assert [(it["n"], it["planned"]) for it in result.comparisons[0].numbers] == counts
+    assert [(row["n"], row["planned"]) for row in result.comparisons[0].numbers] == counts
 
 
 def test_runs_that_never_reach_the_target_are_counted(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_runs_that_never_reach_the_target_are_counted(tmp_path: Path) -> None:
     assert "12 < 37.3" in diverged.evidence and remark in diverged.evidence
     never = [(labels, status, {40: 0.1}) for labels, status, _ in cells]
     numbers = verdict(RISES, tmp_path, main=never).comparisons[0].numbers
-    assert [list(it.values()) for it in numbers] == [["never", "", "", "", 3, 3]] * 2
+    assert [list(row.values()) for row in numbers] == [["never", "", "", "", 3, 3]] * 2
 
 
 @pytest.mark.parametrize("noise", ["normal", "exponential", "stuck"])
@@ -213,5 +213,5 @@ def test_false_verdicts_are_rare(noise: str) -> None:
         seeds = rng.exponential(size=(200, 5)) - np.log(2)
     if noise == "stuck":
         seeds += 0.3186 - 40 * (rng.random((200, 5)) < 0.2)  # the normal quantile of 0.5 / 0.8
-    words = [decide([[[Sample.of(study)]]])[0] for study in (*seeds, *-seeds)]
-    assert words.count("held") <= 34 and words.count("not held") <= 34
+    verdicts = [decide([[[Sample.of(study)]]])[0] for study in (*seeds, *-seeds)]
+    assert verdicts.count("held") <= 34 and verdicts.count("not held") <= 34

@@ -40,8 +40,8 @@ def drawn(tmp_path: Path) -> Callable[..., Figure]:
             rows += [head | {by: key, "value": value} for key, value in values.items()]
             rows += [] if values else [head | {"metric": None}]
         write_metrics(tmp_path / "runs.parquet", frame_of(rows), {})
-        usual = {"orders": {"strategy": strategies, "seed": [0, 1]}, "strategies": strategies}
-        spec = {"kind": "curves", "style": usual | (style or {})} | spec
+        defaults = {"orders": {"strategy": strategies, "seed": [0, 1]}, "strategies": strategies}
+        spec = {"kind": "curves", "style": defaults | (style or {})} | spec
         return make_figure(spec, tmp_path / "runs.parquet")
 
     return draw
@@ -59,5 +59,5 @@ def spec() -> dict[str, Any]:
 @pytest.fixture
 def bars(spec: dict[str, Any]) -> dict[str, Any]:
     """The final accuracy of every strategy over the partitions."""
-    rest = {key: value for key, value in spec.items() if key not in ("columns", "rows")}
-    return rest | {"kind": "bars", "x": "partition", "columns": "J"}
+    shared = {key: value for key, value in spec.items() if key not in ("columns", "rows")}
+    return shared | {"kind": "bars", "x": "partition", "columns": "J"}

@@ -53,8 +53,8 @@ def test_bars_are_mean_and_standard_deviation_of_the_last_evaluation(
     whisker = np.asarray(axes.lines[-1].get_ydata())
     assert low < 0  # where no accuracy can be
     np.testing.assert_allclose([np.nanmin(whisker), np.nanmax(whisker)], [0, high])
-    both = make_figure(bars | {"also": ["train_loss"]}, metrics())
-    assert [len(axes.patches) for axes in both.axes] == [6] * 4
+    figure = make_figure(bars | {"also": ["train_loss"]}, metrics())
+    assert [len(axes.patches) for axes in figure.axes] == [6] * 4
 
 
 @pytest.mark.parametrize(
@@ -123,11 +123,11 @@ def test_different_runs_are_averaged_as_printed(drawn: Draw) -> None:
     assert heights == pytest.approx([44.92, (27.88 + 44.03) / 2])
     low, high = ends(axes)
     assert (high - low) / 2 == pytest.approx((44.03 - 27.88) / 2**0.5)
-    words = "runs that differ in partition and strategy are averaged"
-    assert note(figure) == f"n = 1 to 2 runs per bar; {words}; whisker: ± 1 SD over runs"
+    remark = "runs that differ in partition and strategy are averaged"
+    assert note(figure) == f"n = 1 to 2 runs per bar; {remark}; whisker: ± 1 SD over runs"
     assert axes.get_xlabel() == ""
     figure = drawn(MIXED, **POOLED)
-    assert note(figure) == f"n = 1 to 2 runs per curve; {words}; band: ± 1 SD over runs"
+    assert note(figure) == f"n = 1 to 2 runs per curve; {remark}; band: ± 1 SD over runs"
     np.testing.assert_allclose(figure.axes[0].lines[-2].get_ydata(), [20, 35.955])
 
 
@@ -209,7 +209,7 @@ def test_numbers_are_placed_at_their_values(drawn: Draw) -> None:
 def test_names_of_numbers_do_not_overlap(
     drawn: Draw, values: list[float], places: list[float]
 ) -> None:
-    models = [f"m{place}" for place in range(4)]
+    models = [f"m{number}" for number in range(4)]
     runs = [({"lr": lr, "model": name}, {1: 0.5}) for lr, name in itertools.product(values, models)]
     figure = drawn(runs, kind="lines", x="lr", columns="model")
     assert [list(axes.get_xticks()) for axes in figure.axes] == [places] * 4

@@ -39,8 +39,8 @@ MISSING: Fate = dict.fromkeys(
 
 
 def texts(figure: Figure) -> list[str]:
-    words = [text.get_text() for axes in figure.axes for text in [*axes.texts, axes.title]]
-    return [*words, *(text.get_text() for key in figure.legends for text in key.get_texts())]
+    labels = [text.get_text() for axes in figure.axes for text in [*axes.texts, axes.title]]
+    return [*labels, *(text.get_text() for key in figure.legends for text in key.get_texts())]
 
 
 def test_an_incomplete_run_is_drawn_up_to_its_last_round(spec: Spec, metrics: Metrics) -> None:
@@ -94,7 +94,7 @@ def test_the_alternative_text_is_the_title_and_the_means(
 ) -> None:
     draw(spec, metrics(), [tmp_path / "figure.json"])
     text = alternative_text(spec, Comparison.read(tmp_path / "figure.json"))
-    values = [accuracy(one, J, "fedavg")[:, -1].mean() for one in PARTITIONS for J in WORK]
+    values = [accuracy(name, J, "fedavg")[:, -1].mean() for name in PARTITIONS for J in WORK]
     start = "Costs $5 & <more>. Means of Test accuracy (%): "
     assert text.startswith(f"{start}{NAMES[0]} {np.mean(values):.2f}; ")
     assert text.count(";") == 2
@@ -111,7 +111,7 @@ def test_the_same_numbers_give_the_same_bytes(
     titles = {"strategy": {"loss": r"no $\wrong$ formula"}}
     spec |= {"style": spec["style"] | {"titles": titles}}
     formats = (".png", ".pdf", ".json", "-narrow.png")
-    here, there = ([tmp_path / f"{place}{ending}" for ending in formats] for place in "ab")
+    here, there = ([tmp_path / f"{name}{ending}" for ending in formats] for name in "ab")
     draw(spec, metrics(), here)
     written = [file.read_bytes() for file in here]
     assert dict(matplotlib.rcParams) == before and b"CreationDate" not in written[1]

@@ -14,7 +14,7 @@ from tests.results.figures.samples import NAMES, Draw, Metrics, Spec
 
 
 def models(count: int) -> Any:
-    return [({"model": f"m{place}"}, {1: 0.5, 2: 0.6}) for place in range(count)]
+    return [({"model": f"m{number}"}, {1: 0.5, 2: 0.6}) for number in range(count)]
 
 
 def sides(axes: Any) -> set[str]:
@@ -63,16 +63,16 @@ def test_axes_have_at_least_three_ticks(drawn: Draw, low: float, span: float) ->
 
 def test_each_metric_is_drawn_as_in_its_own_figure(spec: Spec, metrics: Metrics) -> None:
     """Side by side, with y axes of their own and one legend; limits are those of the first."""
-    both = make_figure(spec | {"also": ["train_loss"], "limits": [0, 100]}, metrics())
+    joint = make_figure(spec | {"also": ["train_loss"], "limits": [0, 100]}, metrics())
     first = [
         make_figure(spec | {"metric": name}, metrics()) for name in ("test_accuracy", "train_loss")
     ]
     alone = [lines(axes) for figure in first for axes in figure.axes]
-    assert sorted(map(str, map(lines, both.axes))) == sorted(map(str, alone))
-    assert {axes.get_ylabel() for axes in both.axes} == {"Test accuracy (%)", "Training loss", ""}
-    limits = [axes.get_ylim() for axes in both.axes]
+    assert sorted(map(str, map(lines, joint.axes))) == sorted(map(str, alone))
+    assert {axes.get_ylabel() for axes in joint.axes} == {"Test accuracy (%)", "Training loss", ""}
+    limits = [axes.get_ylim() for axes in joint.axes]
     assert len(set(limits)) == 2 and limits.count((0.0, 100.0)) == 4
-    assert [text.get_text() for text in both.legends[0].get_texts()] == NAMES
+    assert [text.get_text() for text in joint.legends[0].get_texts()] == NAMES
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_each_metric_is_drawn_as_in_its_own_figure(spec: Spec, metrics: Metrics)
     ],
 )
 def test_four_measures_fit_a_page(drawn: Draw, spec: Spec, width: int, panels: int) -> None:
-    runs = [({"partition": one, "model": other}, {1: 0.5}) for one in "ab" for other in "cd"]
+    runs = [({"partition": name, "model": model}, {1: 0.5}) for name in "ab" for model in "cd"]
     figure = drawn(runs, also=["test_loss", "local_accuracy", "holdout_accuracy"], **spec)
     assert {axes.get_gridspec().ncols for axes in figure.axes} == {width}
     assert len(figure.axes) == panels
@@ -110,7 +110,7 @@ def test_deviations_stay_where_values_can_be(
 
 def test_all_strategies_look_different_and_a_papers_own_like_no_other() -> None:
     """Sixteen strategies, of which the paper proposes one, or none."""
-    names = ["fedavg", *(f"strategy {place}" for place in range(15))]
+    names = ["fedavg", *(f"strategy {number}" for number in range(15))]
     for own in ([], ["strategy 7"]):
         style = Style(orders={}, titles={}, strategies=names, methods=own)
         colors = style.colors("strategy", names)

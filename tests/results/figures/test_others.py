@@ -155,8 +155,8 @@ def clouds(axes: Axes) -> list[list[tuple[float, float]]]:
     """The points of each strategy, distinguished by their color."""
     (points,) = axes.collections
     colors = np.array([to_hex(color).upper() for color in points.get_facecolors()])
-    places = np.asarray(points.get_offsets()).round(6)
-    return [sorted(map(tuple, places[colors == color].tolist())) for color in COLORS[:2]]
+    positions = np.asarray(points.get_offsets()).round(6)
+    return [sorted(map(tuple, positions[colors == color].tolist())) for color in COLORS[:2]]
 
 
 def test_every_client_of_every_run_is_a_point(drawn: Draw) -> None:
@@ -165,8 +165,8 @@ def test_every_client_of_every_run_is_a_point(drawn: Draw) -> None:
     first = [(1, 10), (1, 80), (2, 20), (2, 70), (3, 40), (3, 60), (4, 30), (4, 50)]
     assert clouds(axes) == [first, [(1, 40), (2, 30), (3, 20), (4, 10)]]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("Classes held", "Client accuracy (%)")
-    both = [HELD["fedavg", 0] + HELD["fedavg", 1], NORMS["fedavg", 0] + NORMS["fedavg", 1]]
-    rho = f"ρ = {stats.spearmanr(*both).statistic:.2f}".replace("-", "−")
+    held, norms = HELD["fedavg", 0] + HELD["fedavg", 1], NORMS["fedavg", 0] + NORMS["fedavg", 1]
+    rho = f"ρ = {stats.spearmanr(held, norms).statistic:.2f}".replace("-", "−")
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [rho, "ρ = −1.00"]
     assert "ρ: Spearman's rank correlation of the points" in note(figure)
     figure = scattered(drawn, (("loss", 0, "accuracy"), ("loss", 1, "classes_held")))
@@ -187,14 +187,14 @@ def dealt(draw: Draw, cells: dict[tuple[str, str, int], Any], **spec: Any) -> Fi
             for label in range(len(held)):
                 if held[label] or (ends and label == len(held) - 1):
                     runs.append((labels | {"label": label}, {client: held[label]}))
-    usual = {"kind": "shards", "metric": "label_count", "columns": "partition"}
-    return draw(runs, by="client", **usual | spec)
+    defaults = {"kind": "shards", "metric": "label_count", "columns": "partition"}
+    return draw(runs, by="client", **defaults | spec)
 
 
 def bubbles(axes: Any) -> dict[tuple[int, int], float]:
     shown = axes.collections[0]
-    places = (tuple(map(int, place)) for place in shown.get_offsets())
-    return dict(zip(places, shown.get_sizes(), strict=True))  # type: ignore[arg-type]
+    positions = (tuple(map(int, position)) for position in shown.get_offsets())
+    return dict(zip(positions, shown.get_sizes(), strict=True))  # type: ignore[arg-type]
 
 
 def test_a_bubble_per_client_and_class_of_the_first_seed(drawn: Draw) -> None:
@@ -204,7 +204,7 @@ def test_a_bubble_per_client_and_class_of_the_first_seed(drawn: Draw) -> None:
     figure = dealt(drawn, cells)
     first, second = map(bubbles, figure.axes)
     area = MAX_DIAMETER**2 / 100
-    shares = {place: size / area for place, size in first.items()}
+    shares = {position: size / area for position, size in first.items()}
     assert shares == pytest.approx({(0, 0): 1, (1, 1): 2, (2, 2): 3, (3, 0): 4})
     assert set(second) == {(0, 0), (1, 2), (2, 0), (3, 1)}
     assert [second[0, 0], second[1, 2]] == pytest.approx([MAX_DIAMETER**2, MAX_DIAMETER**2 / 4])

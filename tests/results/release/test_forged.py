@@ -65,20 +65,20 @@ def begin(tables: Tables, name: str, key: str, first: Any) -> None:
     tables[name] = table.set_column(table.column_names.index(key), key, values)
 
 
-def forge(folder: Path, runs: list[Record], what: str, change: str) -> None:
+def forge(folder: Path, runs: list[Record], part: str, change: str) -> None:
     """Write a release of these runs, with a change of the first run, of all, of the tables, or of
     the manifest."""
     runs = copy.deepcopy(runs)
-    known = globals() | vars(runs[0]) | vars(runs[0].history) | {"runs": runs, "run": runs[0]}
-    if what in ("run", "runs"):
-        exec(change, known)  # noqa: S102
+    namespace = globals() | vars(runs[0]) | vars(runs[0].history) | {"runs": runs, "run": runs[0]}
+    if part in ("run", "runs"):
+        exec(change, namespace)  # noqa: S102
     write_release(folder, "demo", runs)
     manifest = read_sealed(folder / "manifest.json", "", "")
-    if what == "manifest":
-        exec(change, known | {"folder": folder, "manifest": manifest})  # noqa: S102
-    if what == "tables":
+    if part == "manifest":
+        exec(change, namespace | {"folder": folder, "manifest": manifest})  # noqa: S102
+    if part == "tables":
         tables = {Path(name).stem: parquet.read_table(folder / name) for name in manifest["files"]}
-        exec(change, known | {"tables": tables})  # noqa: S102
+        exec(change, namespace | {"tables": tables})  # noqa: S102
         manifest["runs"] = len(tables["runs"])
         for name in {*manifest["files"]} - {f"{name}.parquet" for name in tables}:
             del manifest["files"][name]
@@ -152,8 +152,8 @@ MANIFEST = [
     ("'cite' is a required", "del manifest['cite']"),
 ]
 FORGERIES = [
-    (sentence, what, change)
-    for what, table in [("run", RUN), ("runs", RUNS), ("tables", TABLES), ("manifest", MANIFEST)]
+    (sentence, part, change)
+    for part, table in [("run", RUN), ("runs", RUNS), ("tables", TABLES), ("manifest", MANIFEST)]
     for sentence, change in table
 ]
 
@@ -178,10 +178,10 @@ def runs(cells: Cells) -> list[Record]:
     return [released[keys[key]] for key in RUNS]
 
 
-@pytest.mark.parametrize(("sentence", "what", "change"), FORGERIES)
+@pytest.mark.parametrize(("sentence", "part", "change"), FORGERIES)
 def test_a_forged_release_is_refused(
     sentence: str,
-    what: str,
+    part: str,
     change: str,
     runs: list[Record],
     cells: Cells,
@@ -189,7 +189,7 @@ def test_a_forged_release_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.chdir(tmp_path)
-    forge(tmp_path / "demo", runs, what, change)
+    forge(tmp_path / "demo", runs, part, change)
     with pytest.raises(UserError, match=sentence) as error:
         restore(tmp_path / "demo", "theirs", cells)
     assert "\n" not in str(error.value)

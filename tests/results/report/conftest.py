@@ -94,10 +94,10 @@ def cell(partition: str, strategy: str, seed: int, *, there: bool = True) -> dic
     own = {"partition": partition, "J": "J4", "strategy": strategy, "seed": seed}
     labels = {"dataset": "digits", "model": "mlp"} | own
     digest = f"k{partition[0]}{strategy[3]}{seed}".ljust(13, "0")
-    known = {"digest": digest, "path": f"results/cells/{digest}.h5", "labels": labels}
+    planned = {"digest": digest, "path": f"results/cells/{digest}.h5", "labels": labels}
     if not there:
-        return known | {"status": "missing"}
-    facts = {
+        return planned | {"status": "missing"}
+    run_info = {
         "settings": SETTINGS | own,
         **{"started": f"2026-0{seed + 1}-15T10:00:00+00:00", "sessions": 1},
         **{"commit": f"abc{seed}", "trainer": "native"},
@@ -105,7 +105,7 @@ def cell(partition: str, strategy: str, seed: int, *, there: bool = True) -> dic
         "my": {"my.selection.mine": [f"{seed}" * 64]},
         **{"seconds": 10.0, "bytes_up": 2e6, "bytes_down": 2e6, "client_steps": 40},
     }
-    return known | {"status": "done"} | facts
+    return planned | {"status": "done"} | run_info
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def spec(tmp_path: Path) -> Spec:
         **{"notes": [], "my": {}},
         "titles": {"strategy": {"fedavg": "FedAvg", "fedentopt": "FedEntOpt"}},
         "experiments": {
-            name: {"runs": runs[name], "seconds": {one["digest"]: 3600.0 for one in own}}
+            name: {"runs": runs[name], "seconds": {cell["digest"]: 3600.0 for cell in own}}
             for name, own in experiments.items()
         },
         "figures": [
@@ -169,8 +169,8 @@ def metrics(cells: list[dict[str, Any]]) -> pd.DataFrame:
         labels, status = cell["labels"], cell["status"]
         value = ACCURACY[labels["strategy"]][labels["seed"]] if status == "done" else None
         metric = "test_accuracy" if value else None
-        known = {"digest": cell["digest"], **labels, "status": status, "metric": metric}
-        rows.append(known | {"round": 10, "client": None, "value": value})
+        row = {"digest": cell["digest"], **labels, "status": status, "metric": metric}
+        rows.append(row | {"round": 10, "client": None, "value": value})
     return pd.DataFrame(rows)
 
 

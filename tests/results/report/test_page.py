@@ -335,14 +335,14 @@ def test_a_page_without_any_run_shows_what_the_paper_says(spec: Spec, page: Writ
     for entry in spec["experiments"].values():
         file = Path(entry["runs"])
         content = read_experiment(file)
-        kept = ("digest", "path", "labels")
-        planned = [{key: one[key] for key in kept} for one in content["cells"]]
-        content["cells"] = [one | {"status": "missing"} for one in planned]
+        keys = ("digest", "path", "labels")
+        planned = [{key: cell[key] for key in keys} for cell in content["cells"]]
+        content["cells"] = [cell | {"status": "missing"} for cell in planned]
         frame = pd.read_parquet(file.with_suffix(".parquet"))
         frame = frame.assign(status="missing", metric=None, value=None)
         write_metrics(file.with_suffix(".parquet"), frame, content)
     Path(spec["figures"][0]["files"][0]).unlink()  # as `draw_study` does
-    nothing = [replace(one, values={}, finished=0, diverged=0, best=False) for one in TABLE]
+    nothing = [replace(row, values={}, finished=0, diverged=0, best=False) for row in TABLE]
     write(Path(spec["tables"][0]["files"][-1]), comparison(nothing))
     tags = Tags(page(spec))
     assert tags.all("img", "src") == [] and "n = 0 of 8 runs (8 missing)" in tags.text

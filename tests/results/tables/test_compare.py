@@ -149,12 +149,12 @@ def test_each_client_of_the_first_seed(tmp_path: Path) -> None:
     """Of two seeds, since the clients of the second one are others; client 2 was never chosen."""
     rows: list[dict[str, Any]] = []
     for seed in (0, 1):
-        known: dict[str, Any] = {"digest": f"k{seed}", "study": "s", "experiment": "e"}
-        known |= {"seed": seed, "strategy": "fedavg", "status": "done", "round": None}
+        row: dict[str, Any] = {"digest": f"k{seed}", "study": "s", "experiment": "e"}
+        row |= {"seed": seed, "strategy": "fedavg", "status": "done", "round": None}
         for client, accuracy in enumerate([0.5, 0.9, None, 0.7]):
             value = 0.1 if seed and accuracy else accuracy
-            rows.append(known | {"metric": "batch_accuracy", "client": client, "value": value})
-            rows.append(known | {"metric": "selected", "client": client, "value": client + 3.0})
+            rows.append(row | {"metric": "batch_accuracy", "client": client, "value": value})
+            rows.append(row | {"metric": "selected", "client": client, "value": client + 3.0})
     frame = pd.DataFrame(rows).astype({"metric": "string", "round": "Int64", "client": "Int64"})
     write_metrics(tmp_path / "metrics.parquet", frame, {})
     spec: Spec = {"style": {}, "metric": "batch_accuracy", "also": ["selected"], "rows": ["client"]}

@@ -84,8 +84,8 @@ def test_strategies_are_ranked_by_their_mean_rank_over_settings(tmp_path: Path) 
     ucb, fedavg, loss = standings(comparison)
     assert [entry.strategy for entry in (ucb, fedavg, loss)] == ["ucb", "fedavg", "loss"]
     assert [entry.mean_rank for entry in (ucb, fedavg, loss)] == [1.5, 1.75, 2.75]
-    for place, entry in enumerate((ucb, fedavg, loss), 1):
-        assert entry.rank.value == place
+    for rank, entry in enumerate((ucb, fedavg, loss), 1):
+        assert entry.rank.value == rank
         assert entry.rank.interval == pytest.approx(position_interval(entry.strategy), abs=1e-9)
     # Ahead of FedAvg: ucb in the first seed of each setting, loss in the second one of Dir(0.1).
     assert ucb.ahead and loss.ahead and fedavg.ahead is None
@@ -99,8 +99,8 @@ def test_strategies_are_ranked_by_their_mean_rank_over_settings(tmp_path: Path) 
     assert pd.read_csv(tmp_path / "board.csv")["rank.value"].tolist() == [1, 2, 3]
 
     layout = lay_out_leaderboard(comparison, Names.of(STYLE))
-    words, entries = layout.rows[0]
-    assert words == ["Team Darts"]
+    texts, entries = layout.rows[0]
+    assert texts == ["Team Darts"]
     assert layout.columns[0] == "Mean rank" and entries[0].value == "1.5"
     assert entries[0].labels == {"strategy": "ucb"}, "leads to its runs"
     assert layout.columns[1:] == ["Ahead of FedAvg (%)", "Clients never chosen"]

@@ -29,8 +29,8 @@ def state(rounds: int = 2) -> RunState:
     history.add_cost(1, seconds=0.25)
     selector = {"loss": np.array([np.inf, 1.0]), "buffer": np.arange(3.0)}
     weights = {"w": torch.tensor([1.0, -0.0])}
-    facts = history, rounds, False, [{"from_round": 0}]
-    return RunState(weights, {"w": torch.ones(2)}, selector, *facts)
+    progress = history, rounds, False, [{"from_round": 0}]
+    return RunState(weights, {"w": torch.ones(2)}, selector, *progress)
 
 
 def load(path: Path, digest: str = "k1", like: RunState = BEGUN) -> RunState | None:
@@ -111,11 +111,11 @@ def test_with_two_damaged_checkpoints_the_run_starts_anew(
 @pytest.mark.parametrize("fatal", [1, 2])
 def test_a_kill_at_either_rename(fatal: int, path: Path, monkeypatch: pytest.MonkeyPatch):
     """At each of the two renames of a save, one whole checkpoint exists."""
-    replace, seen = Path.replace, []
+    replace, targets = Path.replace, []
 
     def killed(self: Path, target: Path) -> None:
-        seen.append(target)
-        if len(seen) == fatal:
+        targets.append(target)
+        if len(targets) == fatal:
             raise KeyboardInterrupt
         replace(self, target)
 
@@ -175,13 +175,13 @@ def test_a_lease_is_held_then_gone_and_stays_of_a_run_that_failed(tmp_path: Path
 def test_a_published_record_stays_where_it_was_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    finished, place = tmp_path / "finished.h5", tmp_path / "record.h5"
+    finished, published = tmp_path / "finished.h5", tmp_path / "record.h5"
     for content in (b"one", b"two"):
         finished.write_bytes(content)
-        publish(finished, place)
-        assert finished.read_bytes() == place.read_bytes() == content
+        publish(finished, published)
+        assert finished.read_bytes() == published.read_bytes() == content
         finished.unlink()
     finished.write_bytes(b"three")
     monkeypatch.setattr("os.link", lambda *paths: (_ for _ in ()).throw(OSError))
-    publish(finished, place)
-    assert finished.read_bytes() == place.read_bytes() == b"three"
+    publish(finished, published)
+    assert finished.read_bytes() == published.read_bytes() == b"three"

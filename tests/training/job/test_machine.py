@@ -84,19 +84,19 @@ def holder(tmp_path: Path) -> Iterator[Holding]:
 
 
 def test_six_processes_on_two_gpus_with_two_slots(holder: Holding):
-    holders = [holder(2, "A", "B") for _ in range(6)]
-    wait_for(lambda: all(each.output_words for each in holders))
-    assert Counter(each.gpu for each in holders) == {"A": 2, "B": 2, None: 2}
-    first = next(each for each in holders if each.gpu == "A")
+    jobs = [holder(2, "A", "B") for _ in range(6)]
+    wait_for(lambda: all(job.output_words for job in jobs))
+    assert Counter(job.gpu for job in jobs) == {"A": 2, "B": 2, None: 2}
+    first = next(job for job in jobs if job.gpu == "A")
     first.kill()
-    wait_for(lambda: sum(each.gpu is None for each in holders) == 1)
-    assert Counter(each.gpu for each in holders if each is not first) == {"A": 2, "B": 2, None: 1}
-    second = next(each for each in holders if each.gpu == "B")
+    wait_for(lambda: sum(job.gpu is None for job in jobs) == 1)
+    assert Counter(job.gpu for job in jobs if job is not first) == {"A": 2, "B": 2, None: 1}
+    second = next(job for job in jobs if job.gpu == "B")
     second.release()
-    wait_for(lambda: all(each.gpu for each in holders))
-    assert Counter(each.gpu for each in holders if each not in (first, second)) == {"A": 2, "B": 2}
+    wait_for(lambda: all(job.gpu for job in jobs))
+    assert Counter(job.gpu for job in jobs if job not in (first, second)) == {"A": 2, "B": 2}
     # each says once that it waits
-    assert sum(each.output_words.count("waiting") for each in holders) == 2
+    assert sum(job.output_words.count("waiting") for job in jobs) == 2
 
 
 def taken(*holders: Holder) -> str:

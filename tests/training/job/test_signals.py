@@ -114,5 +114,5 @@ def test_checkpoints_are_written_when_due(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(checkpoint, "save", noted)
     actual = run_at(tmp_path / "checkpoint")
     actual.train(0, 3, lambda state: None)
-    assert saved == [(round + place // 4, place < 4) for round in range(3) for place in range(5)]
+    assert saved == [(round + index // 4, index < 4) for round in range(3) for index in range(5)]
     assert fingerprint(actual.state.weights) == fingerprint(run_of(task_of()).weights)

@@ -35,9 +35,9 @@ TORCH: dict[str, Callable[[Any], Any]] = {
 
 def task_of(schedule: str = "constant", **settings: Any) -> Task:
     """One client with 37 samples, five of which are validation samples too."""
-    usual = {"J": "J1e", "batch": BATCH, "lr": LR, "momentum": 0.9, "weight_decay": 1e-3}
-    usual |= {"rounds": EPOCHS, "procedure": "centralized", "schedule": schedule}
-    return small_task(sizes=(SIZE,), validation=(0, 1, 2, 3, 4), **(usual | settings))
+    defaults = {"J": "J1e", "batch": BATCH, "lr": LR, "momentum": 0.9, "weight_decay": 1e-3}
+    defaults |= {"rounds": EPOCHS, "procedure": "centralized", "schedule": schedule}
+    return small_task(sizes=(SIZE,), validation=(0, 1, 2, 3, 4), **(defaults | settings))
 
 
 def plain_loop(task: Task, schedule_name: str) -> tuple[dict[str, torch.Tensor], list[float]]:

@@ -38,11 +38,11 @@ def samples_of(labels: list[int], seed: int) -> Samples:
 def clustered_task(**changes: Any) -> Task:
     """Clients 0 and 2 hold label 0, clients 1 and 3 labels 1 and 2, client 4 nothing."""
     samples = samples_of([0] * 9 + [1, 2] * 6 + [2], seed=2)
-    ways = {"J": "J2", "momentum": 0.5} | changes
-    task = small_task(sizes=(6, 8, 3, 5, 0), train=samples, **ways)
+    settings = {"J": "J2", "momentum": 0.5} | changes
+    task = small_task(sizes=(6, 8, 3, 5, 0), train=samples, **settings)
     parts = [np.arange(0, 6), np.arange(9, 17), np.arange(6, 9), np.arange(17, 22), np.arange(0)]
     labels = task.train_samples.labels.numpy()
-    counts = np.stack([np.bincount(labels[these], minlength=3) for these in parts])
+    counts = np.stack([np.bincount(labels[part], minlength=3) for part in parts])
     task.shards.indices[:] = parts
     task.shards.label_counts[:] = counts
     return task
@@ -55,8 +55,8 @@ def states(task: Task, procedure: Concat = TWO) -> list[tuple[Weights, RunState]
     ]
 
 
-def same(one: Weights, other: Weights) -> bool:
-    return list(one) == list(other) and all(torch.equal(one[name], other[name]) for name in one)
+def equal(a: Weights, b: Weights) -> bool:
+    return list(a) == list(b) and all(torch.equal(a[name], b[name]) for name in a)
 
 
 def network_with_dropout() -> nn.Module:
@@ -75,7 +75,7 @@ def test_with_one_cluster_stage_1_is_fedavg_bit_for_bit():
     task = small_task(**settings)
     fedavg = list(task.procedure.rounds_of(task).run(task.procedure.begin(task)))
     for (weights, _), state in zip(ours[:8], fedavg[:8], strict=True):
-        assert same(strip_prefix(weights, prefix_of(0)), state.weights)
+        assert equal(strip_prefix(weights, prefix_of(0)), state.weights)
     history, other = ours[-1][1].history, fedavg[-1].history
     assert np.array_equal(history.cohorts, other.cohorts)
     for name in ("train_loss", "update_norm", "test_accuracy", "cohort_entropy"):
@@ -86,12 +86,12 @@ def test_a_cluster_without_participants_keeps_its_weights():
     """Round 1 has nobody of cluster 1, round 2 nobody with samples, round 3 nobody of cluster 0."""
     task = clustered_task(selector=PlannedFile(cohorts=((0, 2), (4,), (3, 4), (0, 1))), rounds=4)
     start = task.initial_weights()
-    (one, _), (two, _), (three, _), (_, state) = states(task)
-    assert not same(strip_prefix(one, prefix_of(0)), start)
-    assert same(strip_prefix(one, prefix_of(1)), start) and same(two, one)
-    assert same(strip_prefix(three, prefix_of(0)), strip_prefix(one, prefix_of(0)))
+    (first, _), (second, _), (third, _), (_, state) = states(task)
+    assert not equal(strip_prefix(first, prefix_of(0)), start)
+    assert equal(strip_prefix(first, prefix_of(1)), start) and equal(second, first)
+    assert equal(strip_prefix(third, prefix_of(0)), strip_prefix(first, prefix_of(0)))
     alone = train(SerialTrainer(task), start, [3], 3).client_weights(0)
-    assert same(strip_prefix(three, prefix_of(1)), alone)
+    assert equal(strip_prefix(third, prefix_of(1)), alone)
     metrics = state.history.metrics
     assert metrics["clusters_trained"] == [(1, 1), (2, 0), (3, 1)]
     assert metrics["stage"] == [(1, 1), (2, 1), (3, 1), (4, 2)]
@@ -114,17 +114,17 @@ def plain_classifiers(
         indices = task.shards.indices[client]
         inputs, labels = task.train_samples.values[indices], task.train_samples.labels[indices]
         with torch.no_grad():
-            seen = torch.cat([network.eval()[:-1](inputs) for network in networks], dim=1)
-        classifier = nn.Linear(seen.shape[1], 3).double()
+            features = torch.cat([network.eval()[:-1](inputs) for network in networks], dim=1)
+        classifier = nn.Linear(features.shape[1], 3).double()
         classifier.load_state_dict(strip_prefix(weights, "classifier."))
         settings = task.settings
-        ways = {"momentum": settings.momentum, "weight_decay": settings.weight_decay}
-        optimizer = torch.optim.SGD(classifier.parameters(), lr=lr, **ways)
+        options = {"momentum": settings.momentum, "weight_decay": settings.weight_decay}
+        optimizer = torch.optim.SGD(classifier.parameters(), lr=lr, **options)
         order = generator(0, "batches", round=round, client=client).permutation(len(indices))
         for begin in range(0, len(order), task.settings.batch)[:most]:
-            these = order[begin : begin + task.settings.batch]
+            batch = order[begin : begin + task.settings.batch]
             optimizer.zero_grad()
-            cross_entropy(classifier(seen[these]), labels[these]).backward()
+            cross_entropy(classifier(features[batch]), labels[batch]).backward()
             optimizer.step()
         results.append(classifier)
     return results
@@ -160,7 +160,7 @@ def test_stage_2_matches_a_plain_loop_and_an_unweighted_mean(
         weighted = (sizes / sizes.sum()).double() @ torch.stack([own.bias for own in models])
         difference = after["classifier.bias"] - weighted.detach()
         assert difference.abs().max() > 1e-6  # there was something to get wrong
-        assert same(strip_prefix(after, "networks."), strip_prefix(before, "networks."))
+        assert equal(strip_prefix(after, "networks."), strip_prefix(before, "networks."))
     if steps == 3:
         taken = by_round[-1][1].history.cost["client_steps"]
         assert taken[3:] == [(4, 3 + 3 + 2), (5, 3 + 2)]
@@ -185,12 +185,12 @@ def test_a_warm_classifier_starts_once_as_the_sum_of_the_clusters_own():
 
     _, before, warm, trained, after = weights_by_round(warm=1)
     first, second = (strip_prefix(before, f"{prefix_of(cluster)}3.") for cluster in range(2))
-    both = torch.cat([first["weight"], second["weight"]], dim=1)
-    assert torch.equal(warm["classifier.weight"], both)
+    joined = torch.cat([first["weight"], second["weight"]], dim=1)
+    assert torch.equal(warm["classifier.weight"], joined)
     assert torch.equal(warm["classifier.bias"], first["bias"] + second["bias"])
-    assert not same(trained, warm) and same(after, trained)
+    assert not equal(trained, warm) and equal(after, trained)
     cold = weights_by_round(warm=0)
-    assert same(cold[2], cold[1])
+    assert equal(cold[2], cold[1])
 
 
 @torch.no_grad()
@@ -211,8 +211,8 @@ def test_which_network_is_evaluated_in_each_stage():
         if round <= 3:
             scores = sum(network(images).softmax(dim=1) / 2 for network in networks).log()
         else:
-            seen = torch.cat([network[:-1](images) for network in networks], dim=1)
-            scores = linear(seen, weights["classifier.weight"], weights["classifier.bias"])
+            features = torch.cat([network[:-1](images) for network in networks], dim=1)
+            scores = linear(features, weights["classifier.weight"], weights["classifier.bias"])
         loss = float(cross_entropy(scores, labels))
         assert metrics["validation_loss"][index] == (round, pytest.approx(loss, rel=1e-12))
         right = float((scores.argmax(dim=1) == labels).double().mean())
@@ -242,7 +242,7 @@ def test_a_resumed_run_keeps_the_clusters_of_its_checkpoint():
     before.server["cluster"] = 1 - before.server["cluster"].clamp(min=0)
     after = next(TWO.rounds_of(task).run(before))
     changed = [
-        not same(*(strip_prefix(state.weights, prefix_of(cluster)) for state in (before, after)))
+        not equal(*(strip_prefix(state.weights, prefix_of(cluster)) for state in (before, after)))
         for cluster in range(2)
     ]
     assert changed == [True, False]
@@ -275,8 +275,8 @@ def network_of(name: str) -> tuple[nn.Module, torch.Tensor]:
 @torch.no_grad()
 def test_every_networks_output_is_its_last_layer_on_its_features(name: str):
     network, inputs = network_of(name)
-    seen, last = concat.features(network, inputs), concat.last_linear(network)
-    assert torch.equal(linear(seen, last.weight, last.bias), network(inputs))
+    features, last = concat.features(network, inputs), concat.last_linear(network)
+    assert torch.equal(linear(features, last.weight, last.bias), network(inputs))
     assert not last._forward_pre_hooks
 
 

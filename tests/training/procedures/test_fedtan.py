@@ -32,8 +32,8 @@ def normalized_network() -> nn.Module:
 
 
 def task_of(procedure: str = "fedtan", **changes: Any) -> Task:
-    usual = {"sizes": SIZES, "J": "J2e", "batch": 4, "lr": 0.05, "rounds": 2}
-    return small_task(model=normalized_network(), procedure=procedure, **(usual | changes))
+    defaults = {"sizes": SIZES, "J": "J2e", "batch": 4, "lr": 0.05, "rounds": 2}
+    return small_task(model=normalized_network(), procedure=procedure, **(defaults | changes))
 
 
 def assert_close(actual: Tensor, expected: Tensor) -> None:
@@ -121,8 +121,8 @@ def test_one_client_trains_as_in_fedavg(changes: dict[str, Any]):
     )
     assert_same_weights(actual, expected)
     for metric in ("train_loss", "test_accuracy", "test_loss", "update_norm"):
-        both = actual.history.metrics[metric], expected.history.metrics[metric]
-        np.testing.assert_allclose(*both, rtol=1e-9)
+        pair = actual.history.metrics[metric], expected.history.metrics[metric]
+        np.testing.assert_allclose(*pair, rtol=1e-9)
     assert actual.history.cost["client_steps"] == expected.history.cost["client_steps"]
 
 

@@ -101,8 +101,8 @@ def test_a_deadline_that_no_client_can_meet(run: Callable[..., RunState]):
 def test_pools_and_probes(run: Callable[..., RunState]):
     """Who was asked has the model: 5, 26, 14 and 4 seconds are 2, 8, 2 and 2 less. After a probe of
     one batch no step is left."""
-    asked = run(PowD(pool=4), participation="overselect-2", cohort=2)
-    assert set(asked.history.responders[0]) == {0, 3}
+    polled = run(PowD(pool=4), participation="overselect-2", cohort=2)
+    assert set(polled.history.responders[0]) == {0, 3}
     probed = run(Probe(pool=4, batches=1), participation="overselect-1.3", cohort=3, J="J2")
     # the last two have equal times after the first: 2 + 1, 8 + 10, 2 + 10, 2
     assert set(probed.history.responders[0]) == {0, 2, 3}

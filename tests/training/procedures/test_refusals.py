@@ -19,7 +19,7 @@ DECAYED = ({"lr_decay": 0.5}, "no use for lr_decay 0.5")
 PLATEAU = ({"schedule": "plateau"}, "no validation loss by round, as 'plateau' needs")
 EPOCHS = ({"J": "J2e"}, "J is J2e, not J1e")
 ENTROPY = ({"selector": Entropy()}, "no use for the selector 'entropy'")
-USUAL = {"J": "J1e", "batch": 1, "rounds": 3, "clients": 4, "cohort": 4}
+DEFAULTS = {"J": "J1e", "batch": 1, "rounds": 3, "clients": 4, "cohort": 4}
 ONE = {"clients": 1, "cohort": 1, "schedule": "cosine", "validation": 5}
 REFUSED: dict[str, tuple[dict[str, Any], list[tuple[dict[str, Any], str]]]] = {
     "federated": ({}, [COSINE]),
@@ -71,8 +71,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[tuple[dict[str, Any], str]]]] = {
 
 @pytest.mark.parametrize("procedure", REFUSED)
 def test_unsuitable_settings_are_refused(procedure: str):
-    usual, refused = REFUSED[procedure]
-    settings = USUAL | {"procedure": procedure} | usual
+    overrides, refused = REFUSED[procedure]
+    settings = DEFAULTS | {"procedure": procedure} | overrides
     suitable = small_cell(**settings)
     suitable.procedure.check(suitable)
     for change, sentence in refused:

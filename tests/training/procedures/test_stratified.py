@@ -33,13 +33,13 @@ def recorded(values: Mapping[str, list[tuple[int, float]]], name: str) -> list[f
 
 
 def single(**settings: Any) -> Task:
-    usual = {"procedure": "stratified-single-chunk3", "J": "J1e", "batch": 1, "rounds": EPOCHS}
-    return small_task(**(usual | settings))
+    defaults = {"procedure": "stratified-single-chunk3", "J": "J1e", "batch": 1, "rounds": EPOCHS}
+    return small_task(**(defaults | settings))
 
 
 def batch(**settings: Any) -> Task:
-    usual = {"procedure": "stratified-batch", "J": "J1e", "batch": 5, "rounds": EPOCHS}
-    return small_task(**(usual | settings))
+    defaults = {"procedure": "stratified-batch", "J": "J1e", "batch": 5, "rounds": EPOCHS}
+    return small_task(**(defaults | settings))
 
 
 def normalized_network() -> nn.Module:
@@ -124,8 +124,8 @@ def test_bytes_of_sums_for_batch_normalization(batch_size: int | None):
     parts = np.split(epoch.clients, range(size, len(epoch.clients), size))
     assert (len(parts[-1]) == 1) == (batch_size is None)
     sharers = sum(len(np.unique(clients)) for clients in parts if len(clients) > 1)
-    for what in ("batch_statistics", "gradients_of_statistics"):
-        assert history.traffic[what].tolist() == [sharers * 3 * 2 * 8] * 2 + [0]
+    for kind in ("batch_statistics", "gradients_of_statistics"):
+        assert history.traffic[kind].tolist() == [sharers * 3 * 2 * 8] * 2 + [0]
 
 
 @pytest.mark.parametrize("trainer", ["serial", "native"])
@@ -133,9 +133,9 @@ def test_hybrid_begins_with_batches_and_goes_on_with_single_samples(trainer: str
     """The first two epochs are a whole run of batches, which ends its cycle of learning rates, with
     momentum; two epochs of plain steps on single samples follow, on the schedules of epochs 3 and
     4."""
-    ways = {"momentum": 0.9, "weight_decay": 0.01, "schedule": "onecycle", "clip": 1.0}
-    begun = run(batch(rounds=2, **ways))
-    hybrid = batch(procedure="stratified-hybrid-2-chunk3", rounds=4, **ways)
+    settings = {"momentum": 0.9, "weight_decay": 0.01, "schedule": "onecycle", "clip": 1.0}
+    begun = run(batch(rounds=2, **settings))
+    hybrid = batch(procedure="stratified-hybrid-2-chunk3", rounds=4, **settings)
     results, model = run(replace(hybrid, trainer=TRAINERS[trainer])), small_model()
     model.load_state_dict(begun.weights)
     epochs = [scheduled_singly(hybrid, epoch) for epoch in (3, 4)]

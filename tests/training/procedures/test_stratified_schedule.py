@@ -84,16 +84,16 @@ def test_a_server_that_sees_masked_labels_makes_the_same_schedule():
     data = random_data(seed=3, clients=5, classes=4, size=120)
     names = np.array([2, 0, 3, 1])  # the placeholder of each label
     clear = ClientData(data.samples, names[data.labels], data.counts[np.argsort(names)])
-    known = (clear.counts > 0).astype(np.int64)
-    known[np.arange(4), known.argmax(axis=1)] += clear.counts.sum(axis=1) - known.sum(axis=1)
-    masked = replace(clear, counts=known)
-    assert not np.array_equal(known, clear.counts)
+    counts = (clear.counts > 0).astype(np.int64)
+    counts[np.arange(4), counts.argmax(axis=1)] += clear.counts.sum(axis=1) - counts.sum(axis=1)
+    masked = replace(clear, counts=counts)
+    assert not np.array_equal(counts, clear.counts)
     for schedule in (
         partial(schedule_single_samples, chunk=5, retained=0.3),
         partial(schedule_batches, batch=16),
     ):
         epochs = [schedule(data, np.random.default_rng(1)) for data in (masked, clear)]
-        assert all(np.array_equal(*both) for both in zip(*map(astuple, epochs), strict=True))
+        assert all(np.array_equal(*pair) for pair in zip(*map(astuple, epochs), strict=True))
 
 
 def longest_by_brute_force(able: list[int], start: int) -> tuple[int, set[int]]:

@@ -17,7 +17,7 @@ from cohort.training.job.train import TRAINERS
 from cohort.training.updates import Weights
 from tests.training.small_task import run, small_task
 
-EVERY_ROUND = {f"evaluate_{what}": 1 for what in ("every", "holdout", "local", "own")}
+EVERY_ROUND = {f"evaluate_{name}": 1 for name in ("every", "holdout", "local", "own")}
 EVERY_ROUND |= {"evaluators": "cohort_samples 1"}
 
 

@@ -54,8 +54,8 @@ def photos(side: int = 16) -> Samples:
 
 
 def photo_task(**parts: Any) -> Task:
-    usual = {"model": network(), "train": photos(), "sizes": SIZES, "J": "J2e", "batch": 4}
-    return small_task(**(usual | parts))
+    defaults = {"model": network(), "train": photos(), "sizes": SIZES, "J": "J2e", "batch": 4}
+    return small_task(**(defaults | parts))
 
 
 def assert_same(serial: Updates, other: Updates, rtol: float = 1e-10) -> None:
@@ -76,7 +76,7 @@ def compare(
     which every client with steps moves."""
     weights = task.initial_weights()
     serial, other = (
-        train(each(task), weights, cohort, 3, **changes) for each in (SerialTrainer, kind)
+        train(cls(task), weights, cohort, 3, **changes) for cls in (SerialTrainer, kind)
     )
     assert (serial.distances(weights)[serial.steps > 0] > 1e-3).all()
     assert_same(serial, other, rtol)
@@ -112,8 +112,8 @@ def test_works_that_differ(kind: Kind):
         return {name: torch.full_like(tensor, 0.01 * client) for name, tensor in weights.items()}
 
     results = []
-    for each in (SerialTrainer, kind):
-        trainer = each(task)
+    for cls in (SerialTrainer, kind):
+        trainer = cls(task)
         probes = train(trainer, weights, [8], 3, end=1)
         first, second, third = (
             replace(work, correction=partial(correction, work.client))
@@ -163,9 +163,9 @@ def test_convolutions_in_float32(kind: Kind, name: str):
     rng = np.random.default_rng(8)
     values, labels = rng.random((40, 3, 32, 32)), rng.integers(0, CLASSES, 40)
     for dtype, rtol in ((torch.float32, 1e-5), (torch.float64, 1e-10)):
-        zero, one = torch.tensor([0, 1], dtype=dtype).split(1)
+        mean, std = torch.tensor([0, 1], dtype=dtype).split(1)
         images = torch.from_numpy(values).to(dtype)
-        samples = Samples(images, torch.from_numpy(labels), 1.0, zero, one)
+        samples = Samples(images, torch.from_numpy(labels), 1.0, mean, std)
         parts = {"model": network(name, (3, 32, 32)).to(dtype), "train": samples, "test": samples}
         options = {"J": "J1e", "batch": 8, "lr": 0.05, "momentum": 0.9}
         compare(kind, small_task(**parts, sizes=(12, 20, 8), **options), [0, 1, 2], rtol)

@@ -87,7 +87,7 @@ def test_every_epoch_covers_the_shard_once_and_keeps_its_last_short_batch(size: 
 def test_batches_depend_on_round_client_and_seed():
     base = batches(11, J="J1e")
     assert base == batches(11, J="J1e")
-    others = {"round": 2}, {"client": 1}, {"seed": 1}
-    assert all(base != batches(11, J="J1e", **change) for change in others)
+    changes = {"round": 2}, {"client": 1}, {"seed": 1}
+    assert all(base != batches(11, J="J1e", **change) for change in changes)
     assert list(chain(*batches(11, J="J1e", in_order=True))) == list(range(11))
     assert batches(0, J="J3") == []

@@ -38,11 +38,11 @@ def part_of(objective: Objective, changes: dict[str, Any], **common: Any) -> Par
     return Part(trainer, works, weights, Cursor())
 
 
-def same(first: Trained, second: Trained) -> bool:
+def equal(first: Trained, second: Trained) -> bool:
     """Whether weights, losses and numbers of steps are equal to the bit."""
     names = first[0].keys() | second[0].keys()
-    equal = [torch.equal(first[0][name], second[0][name]) for name in names]
-    return all(equal) and torch.equal(first[1], second[1]) and first[2] == second[2]
+    matches = [torch.equal(first[0][name], second[0][name]) for name in names]
+    return all(matches) and torch.equal(first[1], second[1]) and first[2] == second[2]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_cells_do_not_depend_on_who_else_is_in_their_stack(
     for chosen in ([0, 1, 2, 3, 4], [2, 4], [3]):
         assert stack.fits([parts[number] for number in chosen])
         together = stack.train([parts[number] for number in chosen])
-        assert all(map(same, together, [alone[number] for number in chosen])), chosen
+        assert all(map(equal, together, [alone[number] for number in chosen])), chosen
 
 
 class OnlyCellOne(CrossEntropy):
@@ -79,4 +79,4 @@ def test_a_cell_with_infinite_losses_harms_none():
     alone = [part.trainer.train_part(part) for part in parts]
     together = Stack(parts).train(parts)
     assert together[1][1].isnan().all()
-    assert same(together[0], alone[0]) and same(together[2], alone[2])
+    assert equal(together[0], alone[0]) and equal(together[2], alone[2])

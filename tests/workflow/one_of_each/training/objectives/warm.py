@@ -19,5 +19,5 @@ class Warm(CrossEntropy):
     name: ClassVar[str] = "warm"
     temperature: float = parameter(2.0, exclusiveMinimum=0, help="what logits are divided by")
 
-    def logits(self, outputs: Tensor, facts: Tensor, bias: Tensor) -> Tensor:
+    def logits(self, outputs: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
         return outputs / self.temperature
