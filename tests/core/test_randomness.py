@@ -12,7 +12,7 @@ import torch
 from cohort.core import randomness
 from cohort.core.hdf5 import new_hdf5
 from cohort.core.randomness import generator, torch_seed
-from cohort.data import sampling
+from cohort.data import samples, sampling
 from cohort.data.shards import write as write_shards
 from cohort.data.store import FORMAT
 from cohort.partition import deal
@@ -74,6 +74,7 @@ def addresses(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
 def planned_cell(*, validation_samples: int = 0, **changes) -> Cell:
     """A plan for 60 random images in a folder of their own, with its data and its shards made. The
     images may come with validation samples, all of whose values are 7."""
+    samples.load.cache_clear()  # of another test's file of this name
     rng = np.random.default_rng(0)
     with new_hdf5("data.h5") as file:
         file.attrs.update({"classes": 3, "scale": 255, "mean": [0.0], "std": [1.0]})
@@ -103,13 +104,13 @@ def test_validation_samples_that_come_with_the_data_set(
 ):
     """The same share of them is used as of the others, unless training samples are set aside."""
     monkeypatch.chdir(tmp_path)
-    for changes, count, samples in (({}, 6, "validation"), ({"validation": 10}, 5, "train")):
+    for changes, count, split in (({}, 6, "validation"), ({"validation": 10}, 5, "train")):
         cell = planned_cell(validation_samples=12, **changes)
         loaded = task.load_task(cell, torch.device("cpu"))
         assert len(loaded.validation) == count
         values = loaded.validation_samples.values
-        assert len(values) == {"validation": 12, "train": 40}[samples]
-        assert bool((values == 7).all()) == (samples == "validation")
+        assert len(values) == {"validation": 12, "train": 40}[split]
+        assert bool((values == 7).all()) == (split == "validation")
 
 
 def test_addresses_in_use(addresses: set[tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
