@@ -5,6 +5,7 @@ findings and counts of README.md, docs/reproduction.md, and docs/contradictions.
 these pages is written by hand.
 """
 
+import itertools
 import re
 import sys
 from collections import Counter
@@ -18,6 +19,7 @@ from cohort.pipeline.stages import style_of
 from cohort.plan.yaml_files import read_yaml
 from cohort.records.record import Record
 from cohort.results.claims.judged import HELD, NOT_HELD, JudgedClaim
+from cohort.results.comparison import Result
 from cohort.results.names import Names
 from cohort.results.release.folder import read_release
 from cohort.results.statistics import ENOUGH_SEEDS, NOT_ENOUGH
@@ -33,27 +35,25 @@ PAPERS = {
     "fedentopt": "FedEntOpt",
     "stratify": "Stratify",
 }
-TABLES = {  # with the printed numbers that have enough seeds
-    "fedentopt": ("tab1", "Table I: CIFAR-10, LeNet-5"),
-    "stratify": ("tab1", "Table I: MNIST"),
-    "peco": ("tab2", "Table II: CNN"),
-    "ucb": ("results", "results"),
+TABLES = {  # those with printed numbers beside which there are enough seeds, and their titles
+    "fedentopt": {"tab1": "Table I", "tab2": "Table II", "tab3": "Table III", "tab6": "Table VI"},
+    "stratify": {"tab1": "Table I", "transfers": "Section V-F"},
+    "peco": {"tab2": "Table II"},
+    "ucb": {"results": "results"},
 }
 VERDICTS = ("agrees", "differs", "cannot tell")
 MAX_FINDINGS = 5  # findings of the showdown in README.md
-WAITING = f"| {NOT_ENOUGH} ("
-"""What begins the cell of a claim with too few runs."""
-PAPER = "| paper "
-"""What begins a cell that has the paper's value only."""
+WAITING = f"| {NOT_ENOUGH} ("  # begins the cell of a claim with too few runs
+PAPER = "| paper "  # begins a cell that has the paper's value only
 
 
 class Printed(NamedTuple):
-    """A printed number beside ours: its table, its settings in words, whether it is of the
-    paper's own method, ours less the printed one, and the verdict."""
+    """A printed number beside ours: its table, whose method it is of, its settings in words, ours
+    less the printed one, and the verdict."""
 
     source: str
+    owner: str
     name: str
-    is_own: bool
     difference: float
     verdict: str
 
@@ -141,28 +141,34 @@ def _provenance_text(study: str, runs: Sequence[Record]) -> str:
 
 
 def _printed(study: str) -> list[Printed]:
-    """What a study's table says of each printed number beside which there are enough seeds of ours,
+    """What a study's tables say of each printed number beside which there are enough seeds of ours,
     the nearest first."""
-    name, title = TABLES[study]
-    with released(study) as plan:
-        names = Names.of(style_of(plan, study, plan.study(study).tables[name]["experiment"]))
-        methods = tuple(plan.study(study).methods)
-        results = [
-            result
-            for result in compared_table(plan, study, name).results
-            if result.margin is not None and result.sample.n >= ENOUGH_SEEDS
-        ]
     printed = []
-    for result in sorted(results, key=lambda result: abs(result.difference)):
-        labels = ["strategy", *(label for label in result.labels if label != "strategy")]
-        varying = [label for label in labels if len({row.labels[label] for row in results}) > 1]
-        words = [names.phrase(label, result.labels[label]) for label in varying]
-        if len({result.at for result in results}) > 1:
-            words.append(f"round{'s' if '-' in result.at else ''} {result.at}")
-        is_own = result.labels["strategy"].startswith(methods)
-        source, name = f"{PAPERS[study]}, {title}", ", ".join(words)
-        printed.append(Printed(source, name, is_own, result.difference, result.verdict))
-    return printed
+    with released(study) as plan:
+        own = tuple(plan.study(study).methods)
+        for name, title in TABLES[study].items():
+            names = Names.of(style_of(plan, study, plan.study(study).tables[name]["experiment"]))
+            results = compared_table(plan, study, name).results
+            results = [row for row in results if row.margin and row.sample.n >= ENOUGH_SEEDS]
+            for result in results:
+                is_own = result.labels.get("strategy", own[0]).startswith(own)
+                source = f"{PAPERS[study]}, {title}", "its own method" if is_own else "others"
+                words = ", ".join([title, *_words(result, results, names)])
+                printed.append(Printed(*source, words, result.difference, result.verdict))
+    return sorted(printed, key=lambda number: abs(number.difference))
+
+
+def _words(result: Result, results: Sequence[Result], names: Names) -> list[str]:
+    """What tells a result from the others of its table, in words, its strategy first."""
+    labels = sorted(result.labels, key=lambda label: label != "strategy")
+    values = {label: {row.labels[label] for row in results} for label in labels}
+    varying = [label for label in labels if label == "strategy" or len(values[label]) > 1]
+    rounds = (
+        [f"round{'s' if '-' in result.at else ''} {result.at}"]
+        if len({row.at for row in results}) > 1
+        else []
+    )
+    return [*(names.phrase(label, result.labels[label]) for label in varying), *rounds]
 
 
 def _counts(printed: Sequence[Printed]) -> list[str]:
@@ -173,13 +179,14 @@ def _counts(printed: Sequence[Printed]) -> list[str]:
 def _agreement_section(printed: Mapping[str, Sequence[Printed]]) -> str:
     """A table with a row for the numbers of each paper's own method, and one for those of others."""
     titles = ["source", "numbers of", "printed", *VERDICTS, "ours higher", "nearest", "furthest"]
+    groups: dict[tuple[str, str], list[Printed]] = {}
+    for number in itertools.chain(*printed.values()):
+        groups.setdefault((number.source, number.owner), []).append(number)
     rows = []
-    for numbers in printed.values():
-        for is_own, owner in ((True, "its own method"), (False, "others")):
-            group = [number for number in numbers if number.is_own == is_own]
-            higher = sum(number.difference > 0 for number in group)
-            ends = (f"{100 * number.difference:+.2f}" for number in (group[0], group[-1]))
-            rows.append([group[0].source, owner, *_counts(group), str(higher), *ends])
+    for source, group in sorted(groups.items()):
+        higher = sum(number.difference > 0 for number in group)
+        ends = (f"{100 * number.difference:+.2f}" for number in (group[0], group[-1]))
+        rows.append([*source, *_counts(group), str(higher), *ends])
     return (
         f"{table(titles, rows)}\n\nNumbers printed beside at least {ENOUGH_SEEDS} seeds of ours; "
         "differences are ours minus the printed ones, in points."
@@ -202,25 +209,17 @@ def _summary(
     measured = Counter(claim.measured for claim in all_claims)
     against = sum(claim.paper == NOT_HELD for claim in all_claims)
     undecided = len(all_claims) - measured[HELD] - measured[NOT_HELD] - measured[NOT_ENOUGH]
+    total, agree, differ, unclear = _counts([*itertools.chain(*printed.values())])
     return (
-        f"{_share(printed)}\n\n{table(titles, rows)}\n\n"
+        f"Only a part has been run so far: of {total} printed numbers that can be compared, "
+        f"{agree} agree with ours, {differ} differ, and for {unclear} the runs spread too much to "
+        f"tell.\n\n{table(titles, rows)}\n\n"
         "Compared are the printed numbers for which we have at least "
         f"{ENOUGH_SEEDS} seeds; the others have not been run. [Whether they agree](docs/claims.md) is "
         "decided by intervals over seeds. Smallest and largest gap: our number minus the paper's, "
         f"in points. Of the papers' {len(all_claims)} claims, our runs confirm {measured[HELD]}, refute "
         f"{measured[NOT_HELD]} and leave {undecided} undecided; the others have not been run. {against} "
         f"of the {len(all_claims)} are [contradicted by their own paper's numbers](docs/contradictions.md)."
-    )
-
-
-def _share(printed: Mapping[str, Sequence[Printed]]) -> str:
-    """A sentence: how many of all compared numbers have each verdict."""
-    all_numbers = [number for numbers in printed.values() for number in numbers]
-    total, agree, differ, open_ = _counts(all_numbers)
-    return (
-        f"Only a part has been run so far: of {total} printed numbers that can be compared, "
-        f"{agree} agree with ours, {differ} differ, and for {open_} the runs spread too "
-        f"much to tell."
     )
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from cohort.core.paths import RELEASED
+from cohort.plan.yaml_files import read_yaml
 from tests.conftest import ROOT
 from tools import reproduction, showdown
 
@@ -55,19 +56,16 @@ def test_counts_are_those_of_the_verdicts_on_the_pages() -> None:
     """Read again from the text of each study's page."""
     section = (ROOT / "docs/reproduction.md").read_text().partition("<!-- results: ")[2]
     rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in section.splitlines()]
-    heads = {
-        "fedentopt": "**Table I: baselines**",
-        "stratify": "**Table I: single-sample learning**",
-        "peco": "**Table II: PECO and the loss-based choice**",
-        "ucb": "**Results**",
-    }
     readme = (ROOT / "README.md").read_text().partition("<!-- results: ")[2]
-    for study, (_, title) in reproduction.TABLES.items():
-        source = f"{reproduction.PAPERS[study]}, {title}"
-        counted = [row[2:6] for row in rows if row and row[0] == source]
-        page = (ROOT / f"docs/reproduction/{study}.md").read_text()
-        table = page.partition(heads[study])[2].partition("\n\n**")[0].partition("Bold: ")[0]
-        verdicts = [len(re.findall(rf"\b{verdict}\b", table)) for verdict in reproduction.VERDICTS]
+    for study, titles in reproduction.TABLES.items():
+        sources = [f"{reproduction.PAPERS[study]}, {title}" for title in titles.values()]
+        counted = [row[2:6] for row in rows if row and row[0] in sources]
+        page, tables = (ROOT / f"docs/reproduction/{study}.md").read_text(), ""
+        study_tables = read_yaml(ROOT / f"config/studies/{study}.yaml")["tables"]
+        for head in (study_tables[name]["title"] for name in titles):
+            table = page.partition(f"**{head}**")[2].partition("\n\n**")[0].partition("Bold: ")[0]
+            tables += re.sub(r"n = \d+ of.*?\|", "", table)
+        verdicts = [len(re.findall(rf"\b{verdict}\b", tables)) for verdict in reproduction.VERDICTS]
         sums = [sum(map(int, column)) for column in zip(*counted, strict=True)]
         assert sums == [sum(verdicts), *verdicts]
         row = re.search(rf"^\| \[\w+\]\(docs/reproduction/{study}.md\) (.*)", readme, re.MULTILINE)
