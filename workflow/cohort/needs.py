@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 import numpy as np
 
 from cohort.core.components import Catalog, Component
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import check_allowed
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -299,8 +299,7 @@ NEEDS = Catalog("cohort.needs", Need, (
 
 def needs_of(selector: Any) -> list[type[Need]]:
     """The needs of a selector, in alphabetical order; UserError for an unknown name."""
+    which = f"{type(selector).__module__}.{type(selector).__name__}"
     for name in sorted(selector.needs):
-        if name not in NEEDS:
-            which = f"{type(selector).__module__}.{type(selector).__name__}"
-            raise UserError(f"{which} needs '{name}', which is not known{suggest(name, NEEDS)}")
+        check_allowed(name, NEEDS, f"{which} needs '{name}', which is not known")
     return [NEEDS[name] for name in sorted(selector.needs)]

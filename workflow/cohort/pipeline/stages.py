@@ -13,7 +13,7 @@ from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from cohort.core import UserError, paths, suggest, user_files
+from cohort.core import UserError, check_allowed, paths, suggest, user_files
 from cohort.core.files import code_hash
 from cohort.data.parsers import DatasetInfo
 from cohort.plan import Plan, Row, Study, all_studies, cost, drawn_names, require_study
@@ -228,8 +228,7 @@ def _as_param(spec: Spec) -> str:
 
 def _require_entry(study: Study, kind: str, name: str, entries: Mapping[str, T]) -> T:
     """The study's entry of this name. Raise UserError if it has none."""
-    if name not in entries:
-        raise UserError(f"{study.name} has no {kind} '{name}'{suggest(name, entries)}")
+    check_allowed(name, entries, f"{study.name} has no {kind} '{name}'")
     return entries[name]
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from cohort.core.errors import UserError, errors_at, suggest
+from cohort.core.errors import UserError, check_allowed, errors_at
 from cohort.core.paths import CLAIMS_TABLE
 from cohort.plan.matrix import Values
 from cohort.results import figures as drawing
@@ -37,11 +37,9 @@ def check_names(
     experiments = content["experiments"]
     for name, spec in [*figures.items(), *tables.items()]:
         key = spec["experiment"]
-        if key not in experiments:
-            raise UserError(f"{name}.experiment is '{key}'{suggest(key, experiments)}")
-    key = content.get("key_figure", "")
-    if key and key not in figures:
-        raise UserError(f"key_figure is '{key}', which is not a figure{suggest(key, figures)}")
+        check_allowed(key, experiments, f"{name}.experiment is '{key}'")
+    if key := content.get("key_figure"):
+        check_allowed(key, figures, f"key_figure is '{key}', which is not a figure")
 
 
 def checked_facets(
@@ -54,9 +52,7 @@ def checked_facets(
     item.check()
     pooled = getattr(item, "pooled", None) or []
     for label in (*item.labels(), *item.mentioned_values(), *pooled):
-        if label not in axes:
-            near = suggest(label, axes)
-            raise UserError(f" names '{label}', which is not an axis of its experiment{near}")
+        check_allowed(label, axes, f" names '{label}', which is not an axis of its experiment")
     for label, values in item.mentioned_values().items():
         _check_known(values, axes[label], f" names '{{}}', which {label} does not have here")
     for label, values in values_left_out(spec.get("without")).items():
@@ -140,8 +136,7 @@ def _check_known(values: Iterable[str], existing: Iterable[Any], sentence: str) 
     """Raise a UserError of this sentence about the first value that does not exist."""
     texts = [label_text(value) for value in existing]
     for value in values:
-        if value not in texts:
-            raise UserError(f"{sentence.format(value)}{suggest(value, texts)}")
+        check_allowed(value, texts, sentence.format(value))
 
 
 def _check_averages(item: Item, axes: Axes, cells: Iterable[Values]) -> None:

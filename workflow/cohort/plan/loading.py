@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cohort.core import UserError, counted, errors_at, suggest, user_files
+from cohort.core import UserError, check_allowed, counted, errors_at, user_files
 from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.core.shipped import CONFIG, CONFIG_FILE, ROOT, shipped
 from cohort.data.parsers import PARSERS, DatasetInfo, parser_name
@@ -261,8 +261,7 @@ def drawn_names(study: str) -> list[str]:
 
 def require_study(name: str) -> str:
     """Return the name unchanged. Raise UserError if no study has it."""
-    if name not in (names := all_studies()):
-        raise UserError(f"there is no study '{name}'{suggest(name, names)}")
+    check_allowed(name, all_studies(), f"there is no study '{name}'")
     return name
 
 
@@ -279,7 +278,7 @@ def _read_entries(name: str, validator: Validator) -> dict[str, Any]:
     entries |= added
     if name == "datasets":
         for key, entry in entries.items():
-            if (parser := parser_name(key, entry)) not in PARSERS:
-                where = f"{user_file if key in added else file}: {key}.parser is '{parser}'"
-                raise UserError(f"{where}, which is not known{suggest(parser, PARSERS)}")
+            parser, where = parser_name(key, entry), user_file if key in added else file
+            problem = f"{where}: {key}.parser is '{parser}', which is not known"
+            check_allowed(parser, PARSERS, problem)
     return entries

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from cohort import settings as cell_settings
-from cohort.core import UserError, errors_at, paths, suggest, user_files
+from cohort.core import UserError, check_allowed, errors_at, paths, user_files
 from cohort.core.components import Component, canonical, cast_to_type, explain_value_errors
 from cohort.core.randomness import generator
 from cohort.data.augmentations import AUGMENTATIONS
@@ -216,8 +216,7 @@ def check_procedure(cell: Cell, info: DatasetInfo) -> None:
         cell.procedure.check(cell)
     named = [name for name, kind in EVALUATORS.items() if kind.setting == "evaluators"]
     for name in cell_settings.plans_by_name(settings.evaluators):
-        if name not in named:
-            raise UserError(f"evaluators: '{name}' is not known{suggest(name, named)}")
+        check_allowed(name, named, f"evaluators: '{name}' is not known")
     for evaluator in (kind() for kind in EVALUATORS.values()):
         if evaluator.plan(cell):
             with explain_value_errors(""):

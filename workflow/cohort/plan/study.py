@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import UserError, check_allowed
 from cohort.plan.matrix import Values
 from cohort.results.paper import paper_file
 
@@ -114,13 +114,10 @@ def check_only(wanted: Wanted, studies: Sequence[Study]) -> None:
     if not rows:
         return
     for label, values in wanted.items():
-        if label not in labels:
-            where = f"only {label}={'|'.join(values)}: {names} has no label"
-            raise UserError(f"{where} '{label}'{suggest(label, labels)}")
+        problem = f"only {label}={'|'.join(values)}: {names} has no label '{label}'"
+        check_allowed(label, labels, problem)
         existing = dict.fromkeys(str(row.labels[label]) for row in rows if label in row.labels)
         for value in values:
-            if value not in existing:
-                near = suggest(value, existing)
-                raise UserError(f"only {label}={value} matches no cell of {names}{near}")
+            check_allowed(value, existing, f"only {label}={value} matches no cell of {names}")
     if not any(is_wanted(row, wanted) for row in rows):
         raise UserError(f"only: no cell of {names} has all of {', '.join(wanted)} as wanted")

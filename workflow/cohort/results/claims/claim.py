@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from cohort.core.components import Component, parameter
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import UserError, check_allowed
 from cohort.results import series, statistics
 from cohort.results.names import BY_ROUND, METRICS, Names, word
 
@@ -142,15 +142,13 @@ class Matrix:
         axis = self._axis(experiment, label, "given names" if where == "given" else "along is")
         texts = list(map(series.label_text, values))
         for value in texts:
-            if value not in axis:
-                raise UserError(
-                    f"{where} names {label} {value}, which is not on the axis of {experiment}"
-                    f"{suggest(value, axis)}"
-                )
+            problem = f"{where} names {label} {value}, which is not on the axis of {experiment}"
+            check_allowed(value, axis, problem)
         return texts
 
     def _select(self, experiment: str, given: Given) -> list[Point]:
-        points = self._points[self._require_experiment(experiment)]
+        self._check_experiment(experiment)
+        points = self._points[experiment]
         for label, value in given.items():
             values = value if isinstance(value, list) else [value]
             texts = self.check_values(experiment, label, values, "given")
@@ -160,18 +158,13 @@ class Matrix:
             raise UserError(f"{experiment} has no cell with {labels}")
         return points
 
-    def _require_experiment(self, experiment: str) -> str:
-        if experiment not in self._axes:
-            near = suggest(experiment, self._axes)
-            raise UserError(f"experiment is '{experiment}', which is not known{near}")
-        return experiment
+    def _check_experiment(self, experiment: str) -> None:
+        check_allowed(experiment, self._axes, f"experiment is '{experiment}', which is not known")
 
     def _axis(self, experiment: str, label: str, where: str) -> list[str]:
-        axes = self._axes[self._require_experiment(experiment)]
-        if label not in axes:
-            raise UserError(
-                f"{where} '{label}', which is not an axis of {experiment}{suggest(label, axes)}"
-            )
+        self._check_experiment(experiment)
+        axes = self._axes[experiment]
+        check_allowed(label, axes, f"{where} '{label}', which is not an axis of {experiment}")
         return axes[label]
 
 

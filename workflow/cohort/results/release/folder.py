@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import compute as pc
 from pyarrow import parquet
 
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import UserError, check_allowed
 from cohort.core.files import sha256, write_text
 from cohort.core.paths import RELEASED
 from cohort.core.sealed_json import read_sealed, to_sealed_json
@@ -226,8 +226,7 @@ class RunFrames:
         """The values of these metrics by round, one row each, with all settings of its run."""
         metrics = self.curves["metric"].unique() if len(self.curves) else ()
         for name in names:
-            if name not in metrics:
-                raise UserError(f"no run here has the metric '{name}'{suggest(name, metrics)}")
+            check_allowed(name, metrics, f"no run here has the metric '{name}'")
         return self.curves[self.curves["metric"].isin(names)].merge(self.runs, on="digest")
 
 
