@@ -18,9 +18,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.core import FileAccessError, UserError, counted, explain_errors, lazy, paths
+from cohort.core import FileAccessError, UserError, counted, lazy, paths
 from cohort.core.files import atomic_write, sha256
-from cohort.core.sealed_json import DAMAGED, RECREATE, read_sealed, write_sealed
+from cohort.core.sealed_json import DAMAGED, explain_unreadable, read_sealed, write_sealed
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -90,14 +90,11 @@ def read_sources_hash(file: str | Path) -> str:
 def _verified_bytes(file: Path) -> io.BytesIO:
     """Read a Parquet file, which must have the checksum in the JSON file beside it."""
     expected = read_experiment(file)[PARQUET_SHA256]
-    try:
-        with explain_errors(file):
-            content = file.read_bytes()
-    except FileNotFoundError:
-        raise UserError(f"{file} is missing; run snakemake again") from None
-    if hashlib.sha256(content).hexdigest() != expected:
-        raise UserError(f"{file} cannot be read as {KIND} ({DAMAGED}); {RECREATE}")
-    return io.BytesIO(content)
+    with explain_unreadable(file, KIND):
+        content = file.read_bytes()
+        if hashlib.sha256(content).hexdigest() != expected:
+            raise ValueError(DAMAGED)
+        return io.BytesIO(content)
 
 
 def restored_notes(files: Iterable[str | Path], *, by_others: bool = False) -> list[str]:
