@@ -2,6 +2,7 @@
 `cohort doctor` checks the machine, `cohort schema` helps to write studies."""
 
 import argparse
+import errno
 import json
 import re
 import shlex
@@ -20,7 +21,7 @@ from cohort.core.shipped import CONFIG_FILE, ROOT
 from cohort.data.parsers.arrays import Arrays, read_user_data
 from cohort.data.raw import RawFile, files_in_mirror
 from cohort.pipeline.slurm import SLURM_COMMANDS, check_slurm
-from cohort.plan import Plan, load
+from cohort.plan import Plan
 from cohort.plan.loading import DATASET, unexpanded_plan
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ include: SNAKEFILE
 
 workflow.default_target = "all"  # Snakemake forgets the first rule of an included file
 '''
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # what a file system without them says
 LINK = "slurm"  # to the profile of that name, for --profile slurm
 FORMS = """an .npz with x and y (or x_train, y_train, x_test, y_test), or a folder with a folder of
 pictures for each class (perhaps below train and test)"""
@@ -81,7 +83,7 @@ def data_arguments(parser: argparse.ArgumentParser) -> None:
 def data_command(options: argparse.Namespace) -> None:
     """Store a data set of the user's in my/data, and write its entry in my/datasets.yaml."""
     name, own_file = options.name, user_files.folder() / "datasets.yaml"
-    if name in load().datasets:
+    if name in unexpanded_plan().datasets:  # a study may ask for it already
         raise UserError(f"there is a data set '{name}' already; give yours another name")
     if not re.fullmatch(DATASET, name):
         raise UserError(f"'{name}' must be a name of small letters, digits and -")
@@ -156,7 +158,13 @@ def locks_hold(folder: Path) -> bool:
     files.check_writable(folder)
     with explain_errors(folder), tempfile.TemporaryDirectory(dir=folder) as temporary:
         path = Path(temporary, "lock")
-        if (file := files.try_lock(path)) is None:
+        try:
+            file = files.try_lock(path)
+        except OSError as error:
+            if error.errno in NO_LOCKS:
+                return False
+            raise
+        if file is None:
             return False
         was_locked = files.is_locked(path)
         file.close()

@@ -93,8 +93,10 @@ def try_lock(path: Path) -> IO[str] | None:
     file = open(path, "a")  # noqa: SIM115 (the caller closes it)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError as error:
         file.close()
+        if not isinstance(error, BlockingIOError):
+            raise
         return None
     return file
 

@@ -54,7 +54,8 @@ def import_module(package: str, name: str) -> ModuleType:
     except UserError:
         raise
     except SyntaxError as error:
-        raise UserError(f"{file}, line {error.lineno}: {error.msg}") from error
+        where = relative_path(error.filename or file)  # perhaps a module that this one imports
+        raise UserError(f"{where}, line {error.lineno}: {error.msg}") from error
     except (Exception, SystemExit) as error:  # whatever the user's code raises
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, SystemExit):

@@ -160,8 +160,8 @@ class Availability:
                 gone = [key for key, spec in specs if spec["experiment"] == name and not rows]
                 undrawn = f" ({', '.join(gone)} cannot be drawn)" if gone else ""
                 reasons = "; ".join(dict.fromkeys(reason for _, reason in lost))
-                count, of = len({row.digest for row, _ in lost}), len(experiment.rows)
-                where = f"{study.name}.{name}: {count} of {counted(of, 'cell')}"
+                count = len({row.digest for row, _ in lost})
+                where = f"{study.name}.{name}: {count} of {counted(len(cells), 'cell')}"
                 notes.append(f"{where} skipped: {reasons}{undrawn}")
         figures = {key: spec for key, spec in study.figures.items() if spec["experiment"] in kept}
         tables = {key: spec for key, spec in study.tables.items() if spec["experiment"] in kept}

@@ -330,7 +330,7 @@ def longest_gap(cohorts: list[np.ndarray], clients: int) -> int:
     """The most rounds in a row in which a client was not selected, over all clients."""
     last, longest = np.zeros(clients, dtype=np.int64), 0
     for round, cohort in enumerate(cohorts, start=1):
-        longest = max(longest, int((round - last[cohort]).max()) - 1)
+        longest = max(longest, int((round - last[cohort]).max(initial=1)) - 1)
         last[cohort] = round
     return max(longest, int((len(cohorts) - last).max()))
 
