@@ -217,8 +217,7 @@ class BiasUpdate(Need):
 
 
 class SoftLabels(Need):
-    """After training, each client sends the mean softmax output of its local model over its own
-    samples: one number per class."""
+    """After training, each client sends its local model's mean softmax output on its samples."""
 
     name, gathered, numbers = "soft_labels", "after", "classes"
     row = "local_on_own", "mean_softmax"

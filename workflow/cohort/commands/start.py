@@ -2,7 +2,6 @@
 `cohort doctor` checks the machine, `cohort schema` helps to write studies."""
 
 import argparse
-import errno
 import json
 import re
 import shlex
@@ -10,7 +9,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import yaml
@@ -24,11 +22,7 @@ from cohort.pipeline.slurm import SLURM_COMMANDS, check_slurm
 from cohort.plan import Plan
 from cohort.plan.loading import DATASET, unexpanded_plan
 
-if TYPE_CHECKING:
-    import torch
-else:
-    torch = lazy("torch")
-
+torch = lazy("torch")
 SNAKEFILE = Path("workflow/Snakefile")
 CONTENT = '''"""Cohort's workflow, from the installed package. Rules of yours can stand below."""
 
@@ -40,7 +34,6 @@ include: SNAKEFILE
 
 workflow.default_target = "all"  # Snakemake forgets the first rule of an included file
 '''
-NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # what a file system without them says
 LINK = "slurm"  # to the profile of that name, for --profile slurm
 FORMS = """an .npz with x and y (or x_train, y_train, x_test, y_test), or a folder with a folder of
 pictures for each class (perhaps below train and test)"""
@@ -160,10 +153,8 @@ def locks_hold(folder: Path) -> bool:
         path = Path(temporary, "lock")
         try:
             file = files.try_lock(path)
-        except OSError as error:
-            if error.errno in NO_LOCKS:
-                return False
-            raise
+        except OSError:  # the file system refuses the call
+            return False
         if file is None:
             return False
         was_locked = files.is_locked(path)

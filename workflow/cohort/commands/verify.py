@@ -193,8 +193,7 @@ def _train_again(cell: Cell, before: Record, until: int | None) -> Record:
 
 
 def differing_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """Describe, by their provenance, why the bits of two runs of a cell may differ: own files,
-    devices, trainers, package versions."""
+    """Describe why the bits of two runs of a cell may differ, by their provenance."""
     for file in user_files.changed_files(before):
         yield f"the record was made by another {file}"
     then, now = map(_conditions, (before, after))

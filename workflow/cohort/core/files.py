@@ -93,10 +93,8 @@ def try_lock(path: Path) -> IO[str] | None:
     file = open(path, "a")  # noqa: SIM115 (the caller closes it)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    except BlockingIOError:
         file.close()
-        if not isinstance(error, BlockingIOError):
-            raise
         return None
     return file
 
@@ -132,8 +130,7 @@ def is_locked(path: Path) -> bool:
 
 
 def cache_folder() -> Path:
-    """The user's folder for compiled code, `$XDG_CACHE_HOME/cohort` or `~/.cache/cohort`, which can
-    be deleted at any time."""
+    """The folder for compiled code, which can be deleted: in $XDG_CACHE_HOME or ~/.cache."""
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "cohort"
 

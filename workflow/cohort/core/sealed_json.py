@@ -51,8 +51,7 @@ def read_sealed(path: str | Path, kind: str, fix: str = RECREATE) -> dict[str, A
 
 @contextlib.contextmanager
 def explain_unreadable(path: str | Path, kind: str, fix: str = RECREATE) -> Iterator[None]:
-    """Turn any error of this block, which reads a file of this kind, into a UserError that ends with
-    how to fix it."""
+    """Turn any error of this block, which reads a file of this kind, into a UserError."""
     try:
         with explain_errors(path):
             yield

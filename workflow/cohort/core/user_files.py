@@ -136,8 +136,7 @@ def files_changed_since(versions: Mapping[str, Iterable[str]]) -> list[str]:
 
 
 def changed_sentences(changed: Iterable[Iterable[str]]) -> list[str]:
-    """A sentence for each of the user's files that changed after it took part in runs, of which
-    `changed` holds the changed files of each."""
+    """A sentence for each file in `changed`, which has each run's files that changed since."""
     counts = Counter(file for files in changed for file in files)
     return [
         f"another {file} made {counted(count, 'run')}: {ANOTHER_FIX}"

@@ -64,8 +64,7 @@ def extended_experiments(
 def drawn_specs(
     content: StudyContent, extended: Mapping[str, Extended]
 ) -> tuple[dict[str, Values], dict[str, Values]]:
-    """A study's figures and tables, and before them those of the experiments that it extends whose
-    names it does not use."""
+    """A study's figures and tables, behind those that it inherits with extended experiments."""
     own_names = {*content.get("figures", {}), *content.get("tables", {})}
     sections: dict[str, dict[str, Values]] = {"figures": {}, "tables": {}}
     for section, specs in sections.items():

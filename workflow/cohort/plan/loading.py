@@ -232,8 +232,7 @@ def study_file(name: str) -> Path:
 
 
 def all_studies() -> list[str]:
-    """The names of all studies. Raise UserError for a file with an impossible name; hidden files
-    and backups do not count."""
+    """The names of all studies; UserError for an impossible one. Hidden files do not count."""
     folders = (shipped(STUDIES), user_files.folder() / "studies")
     files = [file for folder in folders for file in sorted(folder.glob("[A-Za-z0-9_]*.y*ml"))]
     for file in files:

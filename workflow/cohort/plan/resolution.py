@@ -157,8 +157,7 @@ def check_partition(scheme: Scheme, settings: Mapping[str, Any], info: DatasetIn
 
 
 def check_shape(cell: Cell, info: DatasetInfo) -> None:
-    """Reject a model or augmentation that does not take samples of this kind and shape, and a batch
-    that no client can fill."""
+    """Reject samples that the model or augmentation cannot take, or a batch larger than all."""
     settings, kind = cell.settings, info.get("kind", DATA_DEFAULTS["kind"])
     model, augmentation = MODELS[settings.model](), AUGMENTATIONS[settings.augmentation]()
     for part, component in (("model", model), ("augmentation", augmentation)):

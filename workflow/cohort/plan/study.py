@@ -83,11 +83,9 @@ Wanted = Mapping[str, list[str]]
 
 
 def parse_only(text: str) -> Wanted:
-    """Parse `strategy=fedavg|loss,seed=0` into the values that each label may have; an empty text,
-    which allows every cell, gives no labels."""
+    """Parse `strategy=fedavg|loss,seed=0` into the values that each label may have."""
     wanted: dict[str, list[str]] = {}
-    parts = text.split(",") if text else []
-    for part in parts:
+    for part in text.split(",") if text else []:
         label, separator, values = part.strip().partition("=")
         if not separator:
             raise UserError(f"only '{text}': '{part}' must be LABEL=VALUE, e.g. strategy=fedavg")

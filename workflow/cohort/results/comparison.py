@@ -351,8 +351,7 @@ def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
 def _with_paper(
     results: Sequence[Result], measure: Measure, cells: DataFrame, spec: Mapping[str, Any]
 ) -> list[Result]:
-    """The results with the paper's values, which for a curve are its last points, and, if it gets a
-    verdict, with their agreement."""
+    """Add the paper's values (of a curve its last) and, at full scale, the agreement with them."""
     records, labels = cells.to_dict("records"), series.label_columns(cells)
     matches = measure.matches(spec["paper_values"], records, labels)
     papers = {tuple(match.labels.values()): match.values[-1] for match in matches if match.values}

@@ -53,8 +53,7 @@ def doubts(texts: Iterable[str]) -> str:
 
 
 def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
-    """The file of the paper's values for a figure or table, None if its spec names none; without a
-    file of curves that of single values."""
+    """The file of the paper's values for a figure or table; None if its spec names no item."""
     if not spec.get("paper"):
         return None
     single, curves = paper_files(study)

@@ -98,8 +98,7 @@ def _verified_bytes(file: Path) -> io.BytesIO:
 
 
 def restored_notes(files: Iterable[str | Path], *, by_others: bool = False) -> list[str]:
-    """A sentence for each release that runs behind these metrics files were restored from, or only
-    for those of others."""
+    """Sentences on the releases that the runs behind these metrics files were restored from."""
     cells = (cell for file in files for cell in read_experiment(file).get("cells", ()))
     return restored_sentences(cells, by_others=by_others)
 
@@ -218,9 +217,8 @@ def chance_level(metrics: DataFrame) -> Series:
 
 
 def _worst_value(cells: DataFrame, metrics: DataFrame, metric: str) -> Series:
-    """The value that a diverged cell counts with: for an accuracy the lowest of the finished runs
-    on its data set, chance level at most; for a loss the largest on its data set; else as
-    measured."""
+    """The value that a diverged cell counts with: the lowest accuracy of the finished runs on its
+    data set, chance level at most; the largest loss on its data set; else as measured."""
     datasets = cells["dataset"] if "dataset" in cells else pd.Series("", cells.index)
     if metric.endswith("accuracy") and metric != NO_MODEL:
         chance = cells["digest"].map(chance_level(metrics)).astype(float)
@@ -299,8 +297,7 @@ def at_in_words(at: int | str) -> str:
 
 
 def check_at(at: int | str, rounds: int, owner: str) -> None:
-    """Raise UserError if `at` is a range that runs backwards, or if the runs of `owner` end, after
-    so many rounds, before it."""
+    """Raise UserError if the range `at` runs backwards, or the runs of `owner` end before it."""
     limits = rounds_of(at)
     first, _, last = str(at).partition("-")
     if first.isdigit() and last.isdigit() and int(first) > int(last):

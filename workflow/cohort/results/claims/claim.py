@@ -63,8 +63,7 @@ class PointComparison:
     way: str = ""
 
     def at(self, label: str, values: Sequence[str]) -> Self:
-        """A comparison of only the points with these values of a label, in this order; UserError
-        for a value without a point."""
+        """The comparison of these values of a label, in order; UserError if one has no point."""
         points = {point.labels[label]: point for point in self.points}
         if missing := [value for value in values if value not in points]:
             shared = set.intersection(*(set(point.labels.items()) for point in self.points))
@@ -211,8 +210,7 @@ class Claim(Component):
         """Raise UserError when the fields contradict each other."""
 
     def planned_comparisons(self, matrix: Matrix) -> list[PointComparison]:
-        """The comparisons that the claim makes between planned cells, as `comparisons` gives them,
-        each point with its metric and `at` filled in."""
+        """The claim's `comparisons` of planned cells, each point with its metric and `at`."""
         planned = []
         for comparison, at in product(self.comparisons(matrix), self._ats()):
             points = [
@@ -235,8 +233,7 @@ class Claim(Component):
         return [f"{begin}-{begin + self.buckets - 1}" for begin in begins]
 
     def comparisons(self, matrix: Matrix) -> list[PointComparison]:
-        """The comparisons to make, their points without metric and `at`. Raise UserError if the
-        study has no such cells."""
+        """The comparisons, their points without metric and `at`; UserError for missing cells."""
         raise NotImplementedError
 
     def clauses(self, comparison: PointComparison, values: Sequence[Number]) -> list[list[Number]]:
@@ -276,8 +273,7 @@ class Claim(Component):
         return f"{value:.{digits}f}"
 
     def name_of(self, point: Point, names: Names) -> str:
-        """The name of a point that no other point of its comparison has: by the labels that
-        distinguish it, or else by its strategy."""
+        """A point's name within its comparison: the labels that distinguish it, or its strategy."""
         return point_name(point, names) or names.value("strategy", point.labels["strategy"])
 
     def value_with_label(self, point: Point, value: float, names: Names) -> str:
