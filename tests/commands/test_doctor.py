@@ -1,5 +1,6 @@
 """`cohort doctor` on machines that lack something."""
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,17 @@ def test_a_healthy_machine_and_one_without_the_gpu_that_it_should_have(
     monkeypatch.setattr(start.files, "is_locked", lambda path: False)
     text = output_of("doctor", "--config", "device=cuda", fails=True)
     assert text.endswith("error: cells cannot be trained here: locks, GPU")
+
+
+def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Lustre without `flock` and NFS without a lock daemon refuse the call itself."""
+    assert start.locks_hold(tmp_path)
+
+    def refuse(file: object, operation: int) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    assert not start.locks_hold(tmp_path)
 
 
 @pytest.mark.parametrize(("answer", "state"), [("UP", "ok"), ("DOWN", "warning")])

@@ -79,3 +79,15 @@ def test_errors_name_the_users_last_line(tmp_path: Path, monkeypatch: pytest.Mon
         assert last_line("deal.log") == f"error: {where}: IndexError('list index out of range')"
         with pytest.raises(UserError, match=r"^model: no$"), explain_value_errors("model: "):
             raise ValueError("no")
+
+
+def test_a_syntax_error_names_the_file_that_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Not the file that imports that one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my/selection").mkdir(parents=True)
+    Path("my/selection/turns.py").write_text("from my.selection import order\n")
+    Path("my/selection/order.py").write_text("first = 1\nsecond = = 2\n")
+    with patch.dict(sys.modules):
+        sys.modules.pop("my", None)
+        with pytest.raises(UserError, match=r"^my/selection/order.py, line 2: invalid syntax"):
+            user_files.import_module("cohort.selection", "turns")

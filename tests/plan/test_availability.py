@@ -28,6 +28,8 @@ def test_cells_without_data_are_skipped_with_one_line(plan_of: PlanOf):
     assert datasets_of(plan) == ["cifar10"] * 3
     assert plan.notes == [NOTE]
     assert page_spec(plan, "study")["notes"] == [NOTE]
+    in_panels = {"axes": MIXED["axes"] | {"panel": ["a", "b"]}}  # a run in two panels is one cell
+    assert plan_of(in_panels, settings=SETTINGS).notes == [NOTE]
 
 
 def test_a_mirror_the_raw_file_and_the_prepared_data_bring_them_back(plan_of: PlanOf):

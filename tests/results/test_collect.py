@@ -137,7 +137,8 @@ def test_gini_by_hand_and_by_its_definition() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_longest_gap_by_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    cohorts = [rng.choice(12, 3, replace=False) for _ in range(60)]
+    sizes = rng.integers(4, size=60)  # 0: no client is available
+    cohorts = [rng.choice(12, size, replace=False) for size in sizes]
     timelines = ["".join(".x"[client in cohort] for cohort in cohorts) for client in range(12)]
     gaps = [len(part) for timeline in timelines for part in timeline.split("x")]
     assert collecting.longest_gap(cohorts, 12) == max(gaps)

@@ -98,10 +98,9 @@ class SmallMLP(Model):
 
     name = "small-mlp"
     kinds = ("images", "table")
-    hidden: ClassVar[int] = 64
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
-        return nn.Sequential(nn.Flatten(), *dense(math.prod(shape), self.hidden, classes))
+        return nn.Sequential(nn.Flatten(), *dense(math.prod(shape), 64, classes))
 
 
 class SmallCNN(Model):
@@ -109,14 +108,13 @@ class SmallCNN(Model):
 
     name = "small-cnn"
     min_side = 4
-    channels: ClassVar[tuple[int, int]] = (16, 32)
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         depth, height, width = shape
         layers: list[nn.Module] = []
-        for before, after in pairwise((depth, *self.channels)):
+        for before, after in pairwise((depth, 16, 32)):
             layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
-        features = self.channels[-1] * (height // 4) * (width // 4)
+        features = 32 * (height // 4) * (width // 4)
         return nn.Sequential(*layers, nn.Flatten(), nn.Linear(features, classes))
 
 
@@ -171,28 +169,24 @@ class StratifyCNN(Model):
 
     name = "stratify-cnn"
     min_side = 4
-    channels: ClassVar[tuple[int, int, int]] = (32, 64, 128)
-    hidden: ClassVar[int] = 256
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         depth, height, width = shape
-        layers = [nn.Conv2d(depth, self.channels[0], 3, padding=1), nn.ReLU()]
-        for before, after in pairwise(self.channels):
+        layers = [nn.Conv2d(depth, 32, 3, padding=1), nn.ReLU()]
+        for before, after in pairwise((32, 64, 128)):
             layers += [nn.Conv2d(before, after, 3, padding=1), nn.MaxPool2d(2), nn.ReLU()]
-        features = self.channels[-1] * (height // 4) * (width // 4)
-        return nn.Sequential(*layers, nn.Flatten(), *dense(features, self.hidden, classes))
+        features = 128 * (height // 4) * (width // 4)
+        return nn.Sequential(*layers, nn.Flatten(), *dense(features, 256, classes))
 
 
 class StratifyMLP(Model):
-    """Stratify's multilayer perceptron: two hidden layers, of 128 and 64 units. 15,426 parameters
-    for two classes of COVTYPE."""
+    """Stratify's MLP, of 128 and 64 hidden units. 15,426 parameters for COVTYPE's two classes."""
 
     name = "stratify-mlp"
     kinds = ("table",)
-    hidden: ClassVar[tuple[int, int]] = (128, 64)
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
-        return nn.Sequential(*dense(*shape, *self.hidden, classes))
+        return nn.Sequential(*dense(*shape, 128, 64, classes))
 
 
 VGG11_BLOCKS = ((64,), (128,), (256, 256), (512, 512), (512, 512))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 import numpy as np
 
 from cohort.core.components import Catalog, Component
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import check_allowed
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -217,8 +217,7 @@ class BiasUpdate(Need):
 
 
 class SoftLabels(Need):
-    """After training, each client sends the mean softmax output of its local model over its own
-    samples: one number per class."""
+    """After training, each client sends its local model's mean softmax output on its samples."""
 
     name, gathered, numbers = "soft_labels", "after", "classes"
     row = "local_on_own", "mean_softmax"
@@ -299,8 +298,7 @@ NEEDS = Catalog("cohort.needs", Need, (
 
 def needs_of(selector: Any) -> list[type[Need]]:
     """The needs of a selector, in alphabetical order; UserError for an unknown name."""
+    which = f"{type(selector).__module__}.{type(selector).__name__}"
     for name in sorted(selector.needs):
-        if name not in NEEDS:
-            which = f"{type(selector).__module__}.{type(selector).__name__}"
-            raise UserError(f"{which} needs '{name}', which is not known{suggest(name, NEEDS)}")
+        check_allowed(name, NEEDS, f"{which} needs '{name}', which is not known")
     return [NEEDS[name] for name in sorted(selector.needs)]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
 from cohort.commands import shared, status
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import UserError, check_allowed
 from cohort.pipeline.preview import collect_partial, draw_item, draw_studies
 from cohort.pipeline.stages import claims_spec
 from cohort.plan import Plan, require_study
@@ -31,9 +31,8 @@ def check_command(options: argparse.Namespace) -> None:
     spec = claims_spec(plan, study)
     if not spec["claims"]:
         raise UserError(f"{study} has no claims")
-    if name and name not in spec["claims"]:
-        raise UserError(f"{study} has no claim '{name}'{suggest(name, spec['claims'])}")
     if name:
+        check_allowed(name, spec["claims"], f"{study} has no claim '{name}'")
         spec["claims"] = {name: spec["claims"][name]}
     used = claimed_experiments(spec["claims"].values())
     with tempfile.TemporaryDirectory(prefix="cohort-check-") as folder:

@@ -8,6 +8,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,19 +35,18 @@ CODE = (".py", ".yaml", ".csv")  # the user's files that are handed in: what def
 def planned_files(plans: Iterable[Plan]) -> Callable[[Path], bool]:
     """Return a predicate: is this path a record or shards file of these plans, with any seed?
     `--seeds 5` trains more seeds than studies name."""
-    planned: dict[Path, Cell | PlannedFile] = {}
-    by_folder: defaultdict[Path, list[Cell | PlannedFile]] = defaultdict(list)
+    planned: defaultdict[Path, dict[Path, Cell | PlannedFile]] = defaultdict(dict)  # by folder
     for plan in plans:
-        planned |= {Path(item.path): item for item in plan.cells.values()}
-        planned |= {Path(item.path): item for item in plan.shards.values()}
-    for path, item in planned.items():
-        by_folder[path.parent].append(item)
+        items: Iterator[Cell | PlannedFile] = chain(plan.cells.values(), plan.shards.values())
+        for item in items:
+            path = Path(item.path)
+            planned[path.parent][path] = item
 
     @cache
     def identities(folder: Path) -> list[tuple[dict[str, Any], Mapping[str, int]]]:
         """What the digests in a folder are made from, besides the seed, each once."""
         by_digest = {}
-        for item in by_folder[folder]:
+        for item in planned[folder].values():
             if isinstance(item, Cell):
                 identity = item.identity() | {"seed": 0}
             else:
@@ -57,7 +57,7 @@ def planned_files(plans: Iterable[Plan]) -> Callable[[Path], bool]:
 
     def is_planned(path: Path) -> bool:
         name = NAME.fullmatch(path.stem)
-        return path in planned or any(
+        return path in planned[path.parent] or any(
             name and digest_of(identity | {"seed": int(name[1])}, science) == name[2]
             for identity, science in identities(path.parent)
         )

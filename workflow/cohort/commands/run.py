@@ -69,8 +69,7 @@ def training_command(file: Path, until: int | None, options: Mapping[str, Any]) 
 
 
 def check_cell_text(text: str) -> None:
-    """Raise UserError, before anything is planned, unless a text can be the path of a record or the
-    beginning of a digest."""
+    """Raise UserError unless a text can be the path of a record or the beginning of a digest."""
     if not text.endswith(".h5") and not re.fullmatch("k[0-9a-f]{0,12}", text):
         raise UserError(f"'{text}' is no cell: give the path of its record, or its digest")
 

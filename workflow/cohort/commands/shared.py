@@ -48,8 +48,7 @@ def add_config(parser: argparse.ArgumentParser, *keys: str) -> None:
 def add_studies(
     parser: argparse.ArgumentParser, keys: Iterable[str] = OPTIONS, default: str = LISTED
 ) -> None:
-    """Add the names of studies, and the options for keys of the config that plan them; `default`
-    says which ones are meant without a name."""
+    """Add the names of studies (`default` says which without any) and options for these keys."""
     add_config(parser, *keys)
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"a study (default: {default})")
 

@@ -9,7 +9,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import yaml
@@ -20,14 +19,10 @@ from cohort.core.shipped import CONFIG_FILE, ROOT
 from cohort.data.parsers.arrays import Arrays, read_user_data
 from cohort.data.raw import RawFile, files_in_mirror
 from cohort.pipeline.slurm import SLURM_COMMANDS, check_slurm
-from cohort.plan import Plan, load
+from cohort.plan import Plan
 from cohort.plan.loading import DATASET, unexpanded_plan
 
-if TYPE_CHECKING:
-    import torch
-else:
-    torch = lazy("torch")
-
+torch = lazy("torch")
 SNAKEFILE = Path("workflow/Snakefile")
 CONTENT = '''"""Cohort's workflow, from the installed package. Rules of yours can stand below."""
 
@@ -81,7 +76,7 @@ def data_arguments(parser: argparse.ArgumentParser) -> None:
 def data_command(options: argparse.Namespace) -> None:
     """Store a data set of the user's in my/data, and write its entry in my/datasets.yaml."""
     name, own_file = options.name, user_files.folder() / "datasets.yaml"
-    if name in load().datasets:
+    if name in unexpanded_plan().datasets:  # a study may ask for it already
         raise UserError(f"there is a data set '{name}' already; give yours another name")
     if not re.fullmatch(DATASET, name):
         raise UserError(f"'{name}' must be a name of small letters, digits and -")
@@ -156,7 +151,11 @@ def locks_hold(folder: Path) -> bool:
     files.check_writable(folder)
     with explain_errors(folder), tempfile.TemporaryDirectory(dir=folder) as temporary:
         path = Path(temporary, "lock")
-        if (file := files.try_lock(path)) is None:
+        try:
+            file = files.try_lock(path)
+        except OSError:  # the file system refuses the call
+            return False
+        if file is None:
             return False
         was_locked = files.is_locked(path)
         file.close()

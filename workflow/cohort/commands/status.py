@@ -16,13 +16,13 @@ import numpy as np
 
 from cohort.commands import shared
 from cohort.commands.run import check_cell_text, find_cell
-from cohort.core import UserError, counted, duration_text, lazy, suggest, user_files
+from cohort.core import UserError, check_allowed, counted, duration_text, lazy, user_files
 from cohort.core.paths import CELLS
 from cohort.pipeline import cell_states, slurm, stages
 from cohort.pipeline.cell_states import STATES, CellStatus
 from cohort.plan import Plan, all_studies, cost, require_study
 from cohort.records.record import Record, read
-from cohort.results.release.folder import release_folders, released_digests
+from cohort.results.release.folder import read_digests, release_folders
 from cohort.results.series import FULL
 from cohort.training.cell import Cell
 
@@ -78,10 +78,9 @@ def _follow(plan: Plan) -> None:
             by_experiment = statuses(plan, finished)
             cells = unique_cells(by_experiment)
             states = [status.state for status in cells]
-            if shared.is_terminal():
-                print(CLEAR, end="")
             if shared.is_terminal() or states != before:
-                print(*status_lines(plan, by_experiment), sep="\n", flush=True)
+                clear = CLEAR if shared.is_terminal() else ""
+                print(clear + "\n".join(status_lines(plan, by_experiment)), flush=True)
             if all(status.is_finished or status.state == "waiting" for status in cells):
                 return
             finished = {status.cell.digest: status for status in cells if status.is_finished}
@@ -237,8 +236,11 @@ def cost_lines(costs: Mapping[str, Any]) -> Iterator[str]:
 def released_lines(plan: Plan, missing: Iterable[Cell]) -> Iterator[str]:
     """Yield a line on how many missing cells are released here, if any, and how to take them."""
     digests = {cell.digest for cell in missing}
+    released = dict[str, set[str]]()
     folders = release_folders(all_studies()) if digests else {}
-    released = {study: digests & released_digests(file) for study, file in folders.items()}
+    for study, folder in folders.items():
+        with contextlib.suppress(UserError):  # it is damaged, as `cohort restore` says
+            released[study] = digests.intersection(read_digests(folder))
     if count := len(set().union(*released.values())):
         command = " ".join(["cohort restore", *(study for study in released if released[study])])
         scale = "" if plan.scale == FULL else f" --scale {plan.scale}"
@@ -290,7 +292,7 @@ def find_item(
         for note in expanded.notes:
             if f"{name} cannot be drawn" in note or f"{name}, " in note:
                 raise UserError(f"'{text}' waits: {note}")
-        raise UserError(f"'{text}': {named} has no figure or table '{name}'{suggest(name, items)}")
+    check_allowed(name, items, f"'{text}': {named} has no figure or table '{name}'")
     return item
 
 

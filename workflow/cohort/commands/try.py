@@ -16,7 +16,7 @@ import yaml
 
 from cohort.commands import shared
 from cohort.commands.status import PlannedItem, find_item, item_lines
-from cohort.core import UserError, errors_at, suggest, user_files
+from cohort.core import check_allowed, errors_at, user_files
 from cohort.core.files import write_text
 from cohort.pipeline import preview, stages
 from cohort.plan import load
@@ -59,8 +59,7 @@ def _item_with_strategies(options: argparse.Namespace) -> PlannedItem:
     item = find_item(options.on, argparse.Namespace(**vars(options) | everything))
     strategies = list(dict.fromkeys(options.strategies))
     for name in strategies:
-        if name not in item.plan.strategies:
-            raise UserError(f"there is no strategy '{name}'{suggest(name, item.plan.strategies)}")
+        check_allowed(name, item.plan.strategies, f"there is no strategy '{name}'")
     experiment = item.plan.study(item.study).experiments[item.spec["experiment"]]
     new = [name for name in strategies if name not in experiment.axes["strategy"]]
     if not new:

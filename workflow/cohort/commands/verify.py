@@ -165,8 +165,8 @@ def check_same(name: str, before: Record, after: Record, until: int | None = Non
         print(f"the same within {POINTS:g} points of every accuracy and {SHARE:.0%} of every loss")
     else:
         compared = "metrics and cohorts" + ("" if until else ", and the final weights")
-        rounds = until or len(before.history.cohorts)
-        print(paint(f"the same to the last bit: {compared} of {counted(rounds, 'round')}", "done"))
+        rounds = counted(len(before.history.cohorts[:until]), "round")
+        print(paint(f"the same to the last bit: {compared} of {rounds}", "done"))
 
 
 def _train_again(cell: Cell, before: Record, until: int | None) -> Record:
@@ -193,8 +193,7 @@ def _train_again(cell: Cell, before: Record, until: int | None) -> Record:
 
 
 def differing_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """Describe, by their provenance, why the bits of two runs of a cell may differ: own files,
-    devices, trainers, package versions."""
+    """Describe why the bits of two runs of a cell may differ, by their provenance."""
     for file in user_files.changed_files(before):
         yield f"the record was made by another {file}"
     then, now = map(_conditions, (before, after))

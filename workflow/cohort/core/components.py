@@ -56,8 +56,7 @@ class Component:
         return cls(**{name: spec[name] for name in names if name in spec})
 
     def spec(self, *, defaults: bool = True) -> dict[str, Any]:
-        """The component's name and parameters as in a config; without `defaults`, leave out those
-        that have theirs."""
+        """Its name and parameters as in a config, without `defaults` only those unlike theirs."""
         values = {"name": self.name}
         for field in dataclasses.fields(self):
             if defaults or getattr(self, field.name) != field.default:
@@ -65,8 +64,7 @@ class Component:
         return values
 
     def version(self) -> int:
-        """The science version with these parameters; to override for a change of results that
-        concerns only some parameters."""
+        """The science version; override it if results change for some parameters only."""
         return self.science
 
 
@@ -155,8 +153,7 @@ def _type_schema(hint: Any) -> dict[str, Any]:
 
 
 def canonical(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop values equal to their defaults and convert the others to their field's type, so that
-    `1` and `1.0` are the same setting."""
+    """Convert values to their field's type, so that 1 and 1.0 are the same; drop the defaults."""
     hints = _hints(cls)
     fields = {field.name: field for field in dataclasses.fields(cls) if field.name in values}
     cast = {name: cast_to_type(hints[name], values[name]) for name in fields}

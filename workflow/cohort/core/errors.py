@@ -4,7 +4,7 @@ import contextlib
 import difflib
 import errno
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 MAX_CHARS = 2000  # of a message, which may quote a file
@@ -75,6 +75,12 @@ def suggest(word: object, allowed: Iterable[object]) -> str:
         if near[:1] == word[:1] or near in word or word in near:
             return f"; did you mean '{near}'?{listed}"
     return listed
+
+
+def check_allowed(word: object, allowed: Collection[object], problem: str) -> None:
+    """Raise UserError unless the word is allowed: the problem, and what it might have meant."""
+    if word not in allowed:
+        raise UserError(f"{problem}{suggest(word, allowed)}")
 
 
 @contextlib.contextmanager

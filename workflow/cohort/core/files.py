@@ -130,8 +130,7 @@ def is_locked(path: Path) -> bool:
 
 
 def cache_folder() -> Path:
-    """The user's folder for compiled code, `$XDG_CACHE_HOME/cohort` or `~/.cache/cohort`, which can
-    be deleted at any time."""
+    """The folder for compiled code, which can be deleted: in $XDG_CACHE_HOME or ~/.cache."""
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "cohort"
 

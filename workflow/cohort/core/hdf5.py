@@ -15,9 +15,10 @@ from typing import IO, Any
 import h5py
 import numpy as np
 
-from cohort.core.errors import FileAccessError, UserError, explain_errors
 from cohort.core.files import atomic_write
-from cohort.core.sealed_json import DAMAGED, RECREATE
+from cohort.core.sealed_json import DAMAGED, explain_unreadable
+
+__all__ = ["SealedFile", "explain_unreadable", "new_hdf5"]
 
 SEAL_BYTES = 512
 LARGE = 1 << 20  # bytes from which an array has a checksum of its own
@@ -72,21 +73,6 @@ def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
         finally:
             if stream.error is not None:
                 raise stream.error
-
-
-@contextlib.contextmanager
-def explain_unreadable(path: str | Path, kind: str) -> Iterator[None]:
-    """Turn any error of this block, which reads a file of this kind, into a UserError."""
-    try:
-        with explain_errors(path):
-            yield
-    except FileNotFoundError:
-        raise UserError(f"{path} is missing; run snakemake again") from None
-    except FileAccessError:
-        raise
-    except Exception as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise UserError(f"{path} cannot be read as {kind} ({reason}); {RECREATE}") from None
 
 
 def _arrays(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:

@@ -3,16 +3,17 @@
 The checksum is that of the values, not of the bytes: a file that is indented anew stays valid.
 """
 
+import contextlib
 import hashlib
 import json
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
-from cohort.core.errors import UserError, explain_errors
+from cohort.core.errors import FileAccessError, UserError, explain_errors
 from cohort.core.files import write_text
 
 SEAL = "sha256"
@@ -36,9 +37,8 @@ def read_sealed(path: str | Path, kind: str, fix: str = RECREATE) -> dict[str, A
     Raise UserError if it is missing or damaged: `kind` says what the file should hold, `fix` what
     to do.
     """
-    try:
-        with explain_errors(path):
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
+    with explain_unreadable(path, kind, fix):
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
         if not isinstance(content, dict):
             raise ValueError("it is not a JSON object")
         seal = content.pop(SEAL, None)
@@ -46,11 +46,22 @@ def read_sealed(path: str | Path, kind: str, fix: str = RECREATE) -> dict[str, A
             raise ValueError("it has no checksum")
         if seal != _checksum(content):
             raise ValueError(DAMAGED)
+        return content
+
+
+@contextlib.contextmanager
+def explain_unreadable(path: str | Path, kind: str, fix: str = RECREATE) -> Iterator[None]:
+    """Turn any error of this block, which reads a file of this kind, into a UserError."""
+    try:
+        with explain_errors(path):
+            yield
     except FileNotFoundError:
         raise UserError(f"{path} is missing; run snakemake again") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{path} cannot be read as {kind} ({error}); {fix}") from None
-    return content
+    except FileAccessError:
+        raise
+    except Exception as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise UserError(f"{path} cannot be read as {kind} ({reason}); {fix}") from None
 
 
 def _checksum(content: Mapping[str, Any]) -> str:

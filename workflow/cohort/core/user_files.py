@@ -54,7 +54,8 @@ def import_module(package: str, name: str) -> ModuleType:
     except UserError:
         raise
     except SyntaxError as error:
-        raise UserError(f"{file}, line {error.lineno}: {error.msg}") from error
+        where = relative_path(error.filename or file)  # perhaps a module that this one imports
+        raise UserError(f"{where}, line {error.lineno}: {error.msg}") from error
     except (Exception, SystemExit) as error:  # whatever the user's code raises
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, SystemExit):
@@ -135,8 +136,7 @@ def files_changed_since(versions: Mapping[str, Iterable[str]]) -> list[str]:
 
 
 def changed_sentences(changed: Iterable[Iterable[str]]) -> list[str]:
-    """A sentence for each of the user's files that changed after it took part in runs, of which
-    `changed` holds the changed files of each."""
+    """A sentence for each file in `changed`, which has each run's files that changed since."""
     counts = Counter(file for files in changed for file in files)
     return [
         f"another {file} made {counted(count, 'run')}: {ANOTHER_FIX}"

@@ -208,8 +208,7 @@ def remove_published_originals(cells: Iterable[Cell]) -> None:
 
 
 def lock_directory() -> IO[str]:
-    """Keep other drivers out of this working directory while the returned file is open. Raise
-    UserError if one is at work."""
+    """Lock the working directory while the returned file is open; UserError if a driver has it."""
     paths.DRIVER_LOCK.parent.mkdir(parents=True, exist_ok=True)
     file = try_lock(paths.DRIVER_LOCK)
     if file is None:
@@ -297,8 +296,7 @@ class Stopping:
             time.sleep(WAKE_SECONDS)
 
     def finish(self) -> None:
-        """After the scheduler's end, cancel jobs on the cluster if Ctrl-C stopped it, and print
-        what becomes of the rest."""
+        """Cancel jobs on the cluster if Ctrl-C stopped the driver; print what becomes of cells."""
         assert self.received is not None
         outcome = "cells on this machine have saved a checkpoint"
         if not self.local:

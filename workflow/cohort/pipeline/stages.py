@@ -13,7 +13,8 @@ from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from cohort.core import UserError, paths, suggest, user_files
+from cohort.core import UserError, check_allowed, paths, user_files
+from cohort.core.errors import suggest
 from cohort.core.files import code_hash
 from cohort.data.parsers import DatasetInfo
 from cohort.plan import Plan, Row, Study, all_studies, cost, drawn_names, require_study
@@ -33,8 +34,7 @@ PAGE_TEXTS = ("name", "title", "question", "key_figure", "description", "source"
 
 
 def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
-    """Wrap an input function, or a handler of an event, so that a UserError ends Snakemake with its
-    message instead of a traceback."""
+    """Wrap what Snakemake calls, so that a UserError ends it with one line, not a traceback."""
 
     @functools.wraps(function)
     def ending(*arguments: Any) -> T:
@@ -70,8 +70,7 @@ class Stages:
         return self._require_planned("cell", digest, self._plan.cells)
 
     def planned(self, digest: str) -> PlannedFile:
-        """The planned shards or data of this digest, from the plan or its file. Raise UserError if
-        the plan has none."""
+        """The planned shards or data of this digest. Raise UserError if the plan has none."""
         if self._plan is None:
             return read_plan(paths.plan_file(digest))
         planned = ChainMap(self._plan.shards, self._plan.data)
@@ -130,8 +129,9 @@ class Stages:
     def collect_inputs(self, wildcards: Wildcards) -> Files:
         """The paths of an experiment's records, one for each cell."""
         study = self._study(wildcards)
-        _require_entry(study, "experiment", wildcards.experiment, study.experiments)
-        return record_files(self.plan, study.name, wildcards.experiment)
+        name, experiments = wildcards.experiment, study.experiments
+        check_allowed(name, experiments, f"{study.name} has no experiment '{name}'")
+        return record_files(self.plan, study.name, name)
 
     def collect_plan(self, wildcards: Wildcards) -> str:
         """The path of an experiment's plan: a new name, and so a rerun, when its cells change."""
@@ -160,8 +160,9 @@ class Stages:
     def item_inputs(self, wildcards: Wildcards) -> Files:
         """The input files of a figure or table: metrics, and the paper's values if it names any."""
         study = self._study(wildcards)
-        spec = _require_entry(study, "figure or table", wildcards.name, study.drawn_items())
-        paper = study.paper_file(spec)
+        name, items = wildcards.name, study.drawn_items()
+        check_allowed(name, items, f"{study.name} has no figure or table '{name}'")
+        spec, paper = items[name], study.paper_file(items[name])
         metrics = self.plan.layout.metrics(study.name, spec["experiment"])
         return [metrics, *([str(paper)] if paper else [])]
 
@@ -224,13 +225,6 @@ def _as_param(spec: Spec) -> str:
     """Convert a spec to JSON without `<`: Snakemake's report shows params inside a script element,
     which `</script>` would end."""
     return json.dumps(spec).replace("<", r"\u003c")
-
-
-def _require_entry(study: Study, kind: str, name: str, entries: Mapping[str, T]) -> T:
-    """The study's entry of this name. Raise UserError if it has none."""
-    if name not in entries:
-        raise UserError(f"{study.name} has no {kind} '{name}'{suggest(name, entries)}")
-    return entries[name]
 
 
 def record_files(plan: Plan, study: str, experiment: str) -> Files:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cohort.core import UserError, counted, errors_at, paths, suggest
+from cohort.core import UserError, check_allowed, counted, errors_at, paths
 from cohort.plan import items, matrix
 from cohort.plan.matrix import Values
 from cohort.plan.resolution import REQUIRED, Resolver
@@ -50,12 +50,10 @@ def extended_experiments(
             continue
         where = f"experiments.{key}.extends is '{block['extends']}'"
         study, _, experiment = block["extends"].partition(".")
-        if study not in studies:
-            raise UserError(f"{where}, but there is no study '{study}'{suggest(study, studies)}")
+        check_allowed(study, studies, f"{where}, but there is no study '{study}'")
         source = read(study)
-        if experiment not in source["experiments"]:
-            choices = suggest(experiment, source["experiments"])
-            raise UserError(f"{where}, but {study} has no experiment '{experiment}'{choices}")
+        problem = f"{where}, but {study} has no experiment '{experiment}'"
+        check_allowed(experiment, source["experiments"], problem)
         if origin := source["experiments"][experiment].get("extends"):
             raise UserError(f"{where}, which extends {origin} itself; extend that one")
         added = [name.removeprefix("+") for name in block.get("strategy", [])]
@@ -66,8 +64,7 @@ def extended_experiments(
 def drawn_specs(
     content: StudyContent, extended: Mapping[str, Extended]
 ) -> tuple[dict[str, Values], dict[str, Values]]:
-    """A study's figures and tables, and before them those of the experiments that it extends whose
-    names it does not use."""
+    """A study's figures and tables, behind those that it inherits with extended experiments."""
     own_names = {*content.get("figures", {}), *content.get("tables", {})}
     sections: dict[str, dict[str, Values]] = {"figures": {}, "tables": {}}
     for section, specs in sections.items():

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from cohort.core.errors import UserError, errors_at, suggest
+from cohort.core.errors import UserError, check_allowed, errors_at
 from cohort.core.paths import CLAIMS_TABLE
 from cohort.plan.matrix import Values
 from cohort.results import figures as drawing
@@ -28,8 +28,7 @@ AxesAndCells = tuple[Axes, Sequence[Values]]
 def check_names(
     content: Mapping[str, Any], figures: Mapping[str, Values], tables: Mapping[str, Values]
 ) -> None:
-    """Reject figures and tables of a study whose names clash, or whose experiment does not exist,
-    and a key figure that is none."""
+    """Reject clashing names of figures and tables, unknown experiments, an unknown key figure."""
     if CLAIMS_TABLE in {*figures, *tables}:
         raise UserError(f"'{CLAIMS_TABLE}' is the name of the table of claims; rename yours")
     if shared := sorted(figures.keys() & tables.keys()):
@@ -37,11 +36,9 @@ def check_names(
     experiments = content["experiments"]
     for name, spec in [*figures.items(), *tables.items()]:
         key = spec["experiment"]
-        if key not in experiments:
-            raise UserError(f"{name}.experiment is '{key}'{suggest(key, experiments)}")
-    key = content.get("key_figure", "")
-    if key and key not in figures:
-        raise UserError(f"key_figure is '{key}', which is not a figure{suggest(key, figures)}")
+        check_allowed(key, experiments, f"{name}.experiment is '{key}'")
+    if key := content.get("key_figure"):
+        check_allowed(key, figures, f"key_figure is '{key}', which is not a figure")
 
 
 def checked_facets(
@@ -54,11 +51,11 @@ def checked_facets(
     item.check()
     pooled = getattr(item, "pooled", None) or []
     for label in (*item.labels(), *item.mentioned_values(), *pooled):
-        if label not in axes:
-            near = suggest(label, axes)
-            raise UserError(f" names '{label}', which is not an axis of its experiment{near}")
+        check_allowed(label, axes, f" names '{label}', which is not an axis of its experiment")
     for label, values in item.mentioned_values().items():
-        _check_known(values, axes[label], f" names '{{}}', which {label} does not have here")
+        texts = list(map(label_text, axes[label]))
+        for value in values:
+            check_allowed(value, texts, f" names '{value}', which {label} does not have here")
     for label, values in values_left_out(spec.get("without")).items():
         if {*map(label_text, axes[label])} <= {*values}:
             raise UserError(f".without leaves no {label}")
@@ -92,7 +89,9 @@ def checked_titles(
     """Merge the titles of these studies, this one's last; UserError for a value no cell has."""
     for label, values in contents[-1].get("titles", {}).items():
         existing = {label_text(value) for axes, _ in matrices for value in axes.get(label, [])}
-        _check_known(values, sorted(existing), f"titles.{label} names '{{}}', which no cell has")
+        for value in values:
+            problem = f"titles.{label} names '{value}', which no cell has"
+            check_allowed(value, sorted(existing), problem)
     titles: dict[str, dict[str, str]] = {}
     for content in contents:
         for label, values in content.get("titles", {}).items():
@@ -134,14 +133,6 @@ def _records(cell: Cell, metric: str) -> bool:
     parts: list[Any] = [cell.procedure, cell.selector, cell.server]
     parts += [kind() for kind in EVALUATORS.values() if kind().plan(cell)]
     return any(metric in part.metrics for part in parts)
-
-
-def _check_known(values: Iterable[str], existing: Iterable[Any], sentence: str) -> None:
-    """Raise a UserError of this sentence about the first value that does not exist."""
-    texts = [label_text(value) for value in existing]
-    for value in values:
-        if value not in texts:
-            raise UserError(f"{sentence.format(value)}{suggest(value, texts)}")
 
 
 def _check_averages(item: Item, axes: Axes, cells: Iterable[Values]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cohort.core import UserError, counted, errors_at, suggest, user_files
+from cohort.core import UserError, check_allowed, counted, errors_at, user_files
 from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.core.shipped import CONFIG, CONFIG_FILE, ROOT, shipped
 from cohort.data.parsers import PARSERS, DatasetInfo, parser_name
@@ -160,8 +160,8 @@ class Availability:
                 gone = [key for key, spec in specs if spec["experiment"] == name and not rows]
                 undrawn = f" ({', '.join(gone)} cannot be drawn)" if gone else ""
                 reasons = "; ".join(dict.fromkeys(reason for _, reason in lost))
-                count, of = len({row.digest for row, _ in lost}), len(experiment.rows)
-                where = f"{study.name}.{name}: {count} of {counted(of, 'cell')}"
+                count = len({row.digest for row, _ in lost})
+                where = f"{study.name}.{name}: {count} of {counted(len(cells), 'cell')}"
                 notes.append(f"{where} skipped: {reasons}{undrawn}")
         figures = {key: spec for key, spec in study.figures.items() if spec["experiment"] in kept}
         tables = {key: spec for key, spec in study.tables.items() if spec["experiment"] in kept}
@@ -232,8 +232,7 @@ def study_file(name: str) -> Path:
 
 
 def all_studies() -> list[str]:
-    """The names of all studies. Raise UserError for a file with an impossible name; hidden files
-    and backups do not count."""
+    """The names of all studies; UserError for an impossible one. Hidden files do not count."""
     folders = (shipped(STUDIES), user_files.folder() / "studies")
     files = [file for folder in folders for file in sorted(folder.glob("[A-Za-z0-9_]*.y*ml"))]
     for file in files:
@@ -261,8 +260,7 @@ def drawn_names(study: str) -> list[str]:
 
 def require_study(name: str) -> str:
     """Return the name unchanged. Raise UserError if no study has it."""
-    if name not in (names := all_studies()):
-        raise UserError(f"there is no study '{name}'{suggest(name, names)}")
+    check_allowed(name, all_studies(), f"there is no study '{name}'")
     return name
 
 
@@ -279,7 +277,7 @@ def _read_entries(name: str, validator: Validator) -> dict[str, Any]:
     entries |= added
     if name == "datasets":
         for key, entry in entries.items():
-            if (parser := parser_name(key, entry)) not in PARSERS:
-                where = f"{user_file if key in added else file}: {key}.parser is '{parser}'"
-                raise UserError(f"{where}, which is not known{suggest(parser, PARSERS)}")
+            parser, where = parser_name(key, entry), user_file if key in added else file
+            problem = f"{where}: {key}.parser is '{parser}', which is not known"
+            check_allowed(parser, PARSERS, problem)
     return entries

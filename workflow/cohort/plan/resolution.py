@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from cohort import settings as cell_settings
-from cohort.core import UserError, errors_at, paths, suggest, user_files
+from cohort.core import UserError, check_allowed, errors_at, paths, user_files
 from cohort.core.components import Component, canonical, cast_to_type, explain_value_errors
 from cohort.core.randomness import generator
 from cohort.data.augmentations import AUGMENTATIONS
@@ -157,8 +157,7 @@ def check_partition(scheme: Scheme, settings: Mapping[str, Any], info: DatasetIn
 
 
 def check_shape(cell: Cell, info: DatasetInfo) -> None:
-    """Reject a model or augmentation that does not take samples of this kind and shape, and a batch
-    that no client can fill."""
+    """Reject samples that the model or augmentation cannot take, or a batch larger than all."""
     settings, kind = cell.settings, info.get("kind", DATA_DEFAULTS["kind"])
     model, augmentation = MODELS[settings.model](), AUGMENTATIONS[settings.augmentation]()
     for part, component in (("model", model), ("augmentation", augmentation)):
@@ -216,8 +215,7 @@ def check_procedure(cell: Cell, info: DatasetInfo) -> None:
         cell.procedure.check(cell)
     named = [name for name, kind in EVALUATORS.items() if kind.setting == "evaluators"]
     for name in cell_settings.plans_by_name(settings.evaluators):
-        if name not in named:
-            raise UserError(f"evaluators: '{name}' is not known{suggest(name, named)}")
+        check_allowed(name, named, f"evaluators: '{name}' is not known")
     for evaluator in (kind() for kind in EVALUATORS.values()):
         if evaluator.plan(cell):
             with explain_value_errors(""):

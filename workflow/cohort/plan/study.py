@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import UserError, check_allowed
 from cohort.plan.matrix import Values
 from cohort.results.paper import paper_file
 
@@ -83,11 +83,9 @@ Wanted = Mapping[str, list[str]]
 
 
 def parse_only(text: str) -> Wanted:
-    """Parse `strategy=fedavg|loss,seed=0` into the values that each label may have; an empty text,
-    which allows every cell, gives no labels."""
+    """Parse `strategy=fedavg|loss,seed=0` into the values that each label may have."""
     wanted: dict[str, list[str]] = {}
-    parts = text.split(",") if text else []
-    for part in parts:
+    for part in text.split(",") if text else []:
         label, separator, values = part.strip().partition("=")
         if not separator:
             raise UserError(f"only '{text}': '{part}' must be LABEL=VALUE, e.g. strategy=fedavg")
@@ -114,13 +112,10 @@ def check_only(wanted: Wanted, studies: Sequence[Study]) -> None:
     if not rows:
         return
     for label, values in wanted.items():
-        if label not in labels:
-            where = f"only {label}={'|'.join(values)}: {names} has no label"
-            raise UserError(f"{where} '{label}'{suggest(label, labels)}")
+        problem = f"only {label}={'|'.join(values)}: {names} has no label '{label}'"
+        check_allowed(label, labels, problem)
         existing = dict.fromkeys(str(row.labels[label]) for row in rows if label in row.labels)
         for value in values:
-            if value not in existing:
-                near = suggest(value, existing)
-                raise UserError(f"only {label}={value} matches no cell of {names}{near}")
+            check_allowed(value, existing, f"only {label}={value} matches no cell of {names}")
     if not any(is_wanted(row, wanted) for row in rows):
         raise UserError(f"only: no cell of {names} has all of {', '.join(wanted)} as wanted")

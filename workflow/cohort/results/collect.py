@@ -136,8 +136,7 @@ def _origin(source: Mapping[str, Any]) -> str:
 
 
 def settings_with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's settings with the defaults of newer ones, and without the parameters that its
-    components no longer have."""
+    """A record's settings, with defaults for newer ones and without parameters that are gone."""
     parts = {}
     for part, components in PARTS.items():
         spec, name = settings[part], settings[part]["name"]
@@ -272,8 +271,7 @@ def round_metrics(history: History) -> dict[str, list[tuple[int, float]]]:
 
 
 def client_metrics(history: History, label_counts: np.ndarray) -> Arrays:
-    """Metrics by client: how many classes it holds and, if any client was probed, the mean norm of
-    its probes, NaN without any."""
+    """By client: the classes that it holds and, if any is probed, its probes' mean norm or NaN."""
     metrics: Arrays = {"classes_held": (label_counts > 0).sum(axis=1)}
     if history.pools:
         pools, norms = np.concatenate(history.pools), np.concatenate(history.norms)
@@ -330,7 +328,7 @@ def longest_gap(cohorts: list[np.ndarray], clients: int) -> int:
     """The most rounds in a row in which a client was not selected, over all clients."""
     last, longest = np.zeros(clients, dtype=np.int64), 0
     for round, cohort in enumerate(cohorts, start=1):
-        longest = max(longest, int((round - last[cohort]).max()) - 1)
+        longest = max(longest, int((round - last[cohort]).max(initial=1)) - 1)
         last[cohort] = round
     return max(longest, int((len(cohorts) - last).max()))
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from cohort.core.components import Component, parameter
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import UserError, check_allowed, suggest
 from cohort.core.sealed_json import from_json, read_sealed
 from cohort.results import series, statistics
 from cohort.results.names import BASELINE, BY_CLIENT, BY_ROUND, CLIENT, GAIN, METRICS, Names
@@ -202,9 +202,7 @@ def check_measures(measures: Sequence[Measure], available: Sequence[str]) -> Non
     """Raise UserError for a measure whose metric, or its gain, or whose `at` does not exist."""
     for measure in measures:
         metric, at = measure.metric, measure.at
-        if metric not in available:
-            near = suggest(metric, available)
-            raise UserError(f"also names the metric '{metric}', which is not known{near}")
+        check_allowed(metric, available, f"also names the metric '{metric}', which is not known")
         if at not in series.WORDS and not series.rounds_of(at):
             raise UserError(f"also: '{at}' is not a value of at{suggest(str(at), series.WORDS)}")
         if measure.shown_metric not in METRICS:
@@ -353,8 +351,7 @@ def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
 def _with_paper(
     results: Sequence[Result], measure: Measure, cells: DataFrame, spec: Mapping[str, Any]
 ) -> list[Result]:
-    """The results with the paper's values, which for a curve are its last points, and, if it gets a
-    verdict, with their agreement."""
+    """Add the paper's values (of a curve its last) and, at full scale, the agreement with them."""
     records, labels = cells.to_dict("records"), series.label_columns(cells)
     matches = measure.matches(spec["paper_values"], records, labels)
     papers = {tuple(match.labels.values()): match.values[-1] for match in matches if match.values}

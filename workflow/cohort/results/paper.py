@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cohort.core import UserError, explain_errors, suggest, user_files
+from cohort.core import UserError, check_allowed, explain_errors, user_files
 from cohort.core.shipped import shipped
 from cohort.results.series import NO_VALUE, label_text
 
@@ -53,8 +53,7 @@ def doubts(texts: Iterable[str]) -> str:
 
 
 def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
-    """The file of the paper's values for a figure or table, None if its spec names none; without a
-    file of curves that of single values."""
+    """The file of the paper's values for a figure or table; None if its spec names no item."""
     if not spec.get("paper"):
         return None
     single, curves = paper_files(study)
@@ -79,10 +78,9 @@ def read_papers(files: Sequence[Path], items: str, metric: str) -> list[list[Pap
             "or leave paper out"
         )
     existing = dict.fromkeys(item for file in opened if file for item, _ in file.indices)
-    wanted = {item.strip(): None for item in items.split(",")}
+    wanted = dict.fromkeys(map(str.strip, items.split(",")))
     for item in wanted:
-        if item not in existing:
-            raise UserError(f"paper is '{item}', which is not in {where}{suggest(item, existing)}")
+        check_allowed(item, existing, f"paper is '{item}', which is not in {where}")
     return [file.values(wanted, metric) if file else [] for file in opened]
 
 
@@ -107,9 +105,8 @@ class PaperFile:
         if None in row or None in row.values():
             amount = "more" if None in row else "fewer"
             raise UserError(f"{where}: has {amount} columns than the header")
-        if (source := row["source"]) not in SOURCES:
-            near = suggest(source, SOURCES)
-            raise UserError(f"{where}: source is '{source}', which is not known{near}")
+        problem = f"{where}: source is '{row['source']}', which is not known"
+        check_allowed(row["source"], SOURCES, problem)
         numbers = {
             column: _number(row[column], column, where)
             for column in ("round", "value", "sd", RUNS)

@@ -18,9 +18,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.core import FileAccessError, UserError, counted, explain_errors, lazy, paths
+from cohort.core import FileAccessError, UserError, counted, lazy, paths
 from cohort.core.files import atomic_write, sha256
-from cohort.core.sealed_json import DAMAGED, RECREATE, read_sealed, write_sealed
+from cohort.core.sealed_json import DAMAGED, explain_unreadable, read_sealed, write_sealed
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -90,19 +90,15 @@ def read_sources_hash(file: str | Path) -> str:
 def _verified_bytes(file: Path) -> io.BytesIO:
     """Read a Parquet file, which must have the checksum in the JSON file beside it."""
     expected = read_experiment(file)[PARQUET_SHA256]
-    try:
-        with explain_errors(file):
-            content = file.read_bytes()
-    except FileNotFoundError:
-        raise UserError(f"{file} is missing; run snakemake again") from None
-    if hashlib.sha256(content).hexdigest() != expected:
-        raise UserError(f"{file} cannot be read as {KIND} ({DAMAGED}); {RECREATE}")
-    return io.BytesIO(content)
+    with explain_unreadable(file, KIND):
+        content = file.read_bytes()
+        if hashlib.sha256(content).hexdigest() != expected:
+            raise ValueError(DAMAGED)
+        return io.BytesIO(content)
 
 
 def restored_notes(files: Iterable[str | Path], *, by_others: bool = False) -> list[str]:
-    """A sentence for each release that runs behind these metrics files were restored from, or only
-    for those of others."""
+    """Sentences on the releases that the runs behind these metrics files were restored from."""
     cells = (cell for file in files for cell in read_experiment(file).get("cells", ()))
     return restored_sentences(cells, by_others=by_others)
 
@@ -221,9 +217,8 @@ def chance_level(metrics: DataFrame) -> Series:
 
 
 def _worst_value(cells: DataFrame, metrics: DataFrame, metric: str) -> Series:
-    """The value that a diverged cell counts with: for an accuracy the lowest of the finished runs
-    on its data set, chance level at most; for a loss the largest on its data set; else as
-    measured."""
+    """The value that a diverged cell counts with: the lowest accuracy of the finished runs on its
+    data set, chance level at most; the largest loss on its data set; else as measured."""
     datasets = cells["dataset"] if "dataset" in cells else pd.Series("", cells.index)
     if metric.endswith("accuracy") and metric != NO_MODEL:
         chance = cells["digest"].map(chance_level(metrics)).astype(float)
@@ -302,8 +297,7 @@ def at_in_words(at: int | str) -> str:
 
 
 def check_at(at: int | str, rounds: int, owner: str) -> None:
-    """Raise UserError if `at` is a range that runs backwards, or if the runs of `owner` end, after
-    so many rounds, before it."""
+    """Raise UserError if the range `at` runs backwards, or the runs of `owner` end before it."""
     limits = rounds_of(at)
     first, _, last = str(at).partition("-")
     if first.isdigit() and last.isdigit() and int(first) > int(last):

@@ -30,11 +30,9 @@ from cohort.results.names import BASELINE, METRICS, listed, word
 from cohort.results.series import label_columns, label_text, value_per_cell
 
 if TYPE_CHECKING:
-    import pandas as pd
     from pandas import DataFrame
-    from scipy import special, stats
-else:
-    pd, special, stats = lazy("pandas"), lazy("scipy.special"), lazy("scipy.stats")
+
+pd, special, stats = lazy("pandas"), lazy("scipy.special"), lazy("scipy.stats")
 
 ALPHA = 0.05
 MIN_SEEDS = 3  # fewer say nothing
@@ -144,9 +142,8 @@ class SignedRanks(Sample):
         return SignedRanks.of([-value for value in self.values])
 
     def p_above(self) -> float:
-        """The one-sided p-value that the center is not above 0: the larger one of both tests. Ranks
-        leave out differences of 0."""
-        differences = np.array([value for value in self.values if value])
+        """The one-sided p-value that the center is not above 0: the larger one of both tests."""
+        differences = np.array([value for value in self.values if value])  # 0 has no rank
         ranks = np.round(2 * stats.rankdata(np.abs(differences))).astype(int)  # halves as wholes
         signings = _count_signings(ranks)
         by_ranks = signings[ranks[differences > 0].sum() :].sum() / signings.sum()
@@ -443,8 +440,8 @@ def standings_of(scores: Scores, runs: DataFrame) -> Standings:
         mean_ranks = _mean_ranks(scores.means(), scores)
         draws = None
         if scores.resampled is not None:
-            by_setting = [scores.positions == setting for setting in range(len(scores.settings))]
-            blocks = [scores.resampled[:, runs] @ scores.values[:, runs].T for runs in by_setting]
+            masks = [scores.positions == setting for setting in range(len(scores.settings))]
+            blocks = [scores.resampled[:, mask] @ scores.values[:, mask].T for mask in masks]
             draws = _positions(_mean_ranks(np.stack(blocks, axis=-1), scores))
         means, rates = scores.means(), rates_ahead_of(BASELINE, scores)
         differences = _differences(runs)

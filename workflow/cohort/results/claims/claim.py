@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from cohort.core.components import Component, parameter
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import UserError, check_allowed
 from cohort.results import series, statistics
 from cohort.results.names import BY_ROUND, METRICS, Names, word
 
@@ -63,8 +63,7 @@ class PointComparison:
     way: str = ""
 
     def at(self, label: str, values: Sequence[str]) -> Self:
-        """A comparison of only the points with these values of a label, in this order; UserError
-        for a value without a point."""
+        """The comparison of these values of a label, in order; UserError if one has no point."""
         points = {point.labels[label]: point for point in self.points}
         if missing := [value for value in values if value not in points]:
             shared = set.intersection(*(set(point.labels.items()) for point in self.points))
@@ -142,15 +141,13 @@ class Matrix:
         axis = self._axis(experiment, label, "given names" if where == "given" else "along is")
         texts = list(map(series.label_text, values))
         for value in texts:
-            if value not in axis:
-                raise UserError(
-                    f"{where} names {label} {value}, which is not on the axis of {experiment}"
-                    f"{suggest(value, axis)}"
-                )
+            problem = f"{where} names {label} {value}, which is not on the axis of {experiment}"
+            check_allowed(value, axis, problem)
         return texts
 
     def _select(self, experiment: str, given: Given) -> list[Point]:
-        points = self._points[self._require_experiment(experiment)]
+        self._check_experiment(experiment)
+        points = self._points[experiment]
         for label, value in given.items():
             values = value if isinstance(value, list) else [value]
             texts = self.check_values(experiment, label, values, "given")
@@ -160,18 +157,13 @@ class Matrix:
             raise UserError(f"{experiment} has no cell with {labels}")
         return points
 
-    def _require_experiment(self, experiment: str) -> str:
-        if experiment not in self._axes:
-            near = suggest(experiment, self._axes)
-            raise UserError(f"experiment is '{experiment}', which is not known{near}")
-        return experiment
+    def _check_experiment(self, experiment: str) -> None:
+        check_allowed(experiment, self._axes, f"experiment is '{experiment}', which is not known")
 
     def _axis(self, experiment: str, label: str, where: str) -> list[str]:
-        axes = self._axes[self._require_experiment(experiment)]
-        if label not in axes:
-            raise UserError(
-                f"{where} '{label}', which is not an axis of {experiment}{suggest(label, axes)}"
-            )
+        self._check_experiment(experiment)
+        axes = self._axes[experiment]
+        check_allowed(label, axes, f"{where} '{label}', which is not an axis of {experiment}")
         return axes[label]
 
 
@@ -218,8 +210,7 @@ class Claim(Component):
         """Raise UserError when the fields contradict each other."""
 
     def planned_comparisons(self, matrix: Matrix) -> list[PointComparison]:
-        """The comparisons that the claim makes between planned cells, as `comparisons` gives them,
-        each point with its metric and `at` filled in."""
+        """The claim's `comparisons` of planned cells, each point with its metric and `at`."""
         planned = []
         for comparison, at in product(self.comparisons(matrix), self._ats()):
             points = [
@@ -242,8 +233,7 @@ class Claim(Component):
         return [f"{begin}-{begin + self.buckets - 1}" for begin in begins]
 
     def comparisons(self, matrix: Matrix) -> list[PointComparison]:
-        """The comparisons to make, their points without metric and `at`. Raise UserError if the
-        study has no such cells."""
+        """The comparisons, their points without metric and `at`; UserError for missing cells."""
         raise NotImplementedError
 
     def clauses(self, comparison: PointComparison, values: Sequence[Number]) -> list[list[Number]]:
@@ -283,8 +273,7 @@ class Claim(Component):
         return f"{value:.{digits}f}"
 
     def name_of(self, point: Point, names: Names) -> str:
-        """The name of a point that no other point of its comparison has: by the labels that
-        distinguish it, or else by its strategy."""
+        """A point's name within its comparison: the labels that distinguish it, or its strategy."""
         return point_name(point, names) or names.value("strategy", point.labels["strategy"])
 
     def value_with_label(self, point: Point, value: float, names: Names) -> str:

@@ -55,8 +55,7 @@ class Value:
         return list(self.seeds.values()).count(NEVER)
 
     def cut_off(self) -> list[float]:
-        """The value of each run; that of one that did not reach a threshold is the round after the
-        last one."""
+        """The value of each run; the round after the last one if it never reached a threshold."""
         return [self.rounds + 1 if value == NEVER else value for value in self.seeds.values()]
 
 

@@ -173,8 +173,7 @@ def show_message(axes: Axes, reason: str) -> None:
 
 
 def grid_cell(axes: Axes) -> tuple[float, float]:
-    """The width and height in inches of the grid cell that holds these axes, margins included,
-    before there is a legend."""
+    """The width and height in inches of these axes with their margins, before there is a legend."""
     grid, figure = axes.get_gridspec(), axes.get_figure(root=True)
     assert grid and figure
     width, height = figure.get_size_inches()

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import compute as pc
 from pyarrow import parquet
 
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import UserError, check_allowed
 from cohort.core.files import sha256, write_text
 from cohort.core.paths import RELEASED
 from cohort.core.sealed_json import read_sealed, to_sealed_json
@@ -101,8 +101,7 @@ def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
 
 
 def release_folders(studies: Iterable[str]) -> dict[str, Path]:
-    """The folder of each study's release: the user's own, or else, of these studies, the one
-    shipped with Cohort."""
+    """The folders of the user's releases and of the shipped ones of these studies, by study."""
     pattern = f"[!.]*/{MANIFEST}"
     names = {file.parent.name for file in (ROOT / RELEASED).glob(pattern)}.intersection(studies)
     names |= {file.parent.name for file in Path(RELEASED).glob(pattern)}
@@ -110,18 +109,9 @@ def release_folders(studies: Iterable[str]) -> dict[str, Path]:
 
 
 def read_release(folder: Path, digests: Collection[str] | None = None) -> list[Record]:
-    """Read a release's runs, or only those with these digests. Raise UserError unless its checksums
-    fit and every run is valid."""
+    """Read the runs of a release, or those with these digests; UserError if any is not valid."""
     with _explain(folder):
         return list(records_of(read_tables(folder, digests)))
-
-
-def released_digests(folder: Path) -> set[str]:
-    """The digests of a release's runs; none if it is damaged, as `cohort restore` says."""
-    try:
-        return set(read_digests(folder))
-    except UserError:
-        return set()
 
 
 def read_digests(folder: Path) -> list[str]:
@@ -226,8 +216,7 @@ class RunFrames:
         """The values of these metrics by round, one row each, with all settings of its run."""
         metrics = self.curves["metric"].unique() if len(self.curves) else ()
         for name in names:
-            if name not in metrics:
-                raise UserError(f"no run here has the metric '{name}'{suggest(name, metrics)}")
+            check_allowed(name, metrics, f"no run here has the metric '{name}'")
         return self.curves[self.curves["metric"].isin(names)].merge(self.runs, on="digest")
 
 

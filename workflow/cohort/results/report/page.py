@@ -31,7 +31,7 @@ from cohort.results.claims import judged
 from cohort.results.comparison import Comparison
 from cohort.results.figures import KINDS
 from cohort.results.names import METRICS, Names
-from cohort.results.series import NO_RUNS, NO_VALUE, STATUSES
+from cohort.results.series import NO_RUNS, STATUSES
 from cohort.results.tables.tabulate import lay_out_table
 
 Spec = Mapping[str, Any]
@@ -90,7 +90,7 @@ def links(files: Iterable[str | Path], folder: Path) -> list[tuple[str, str]]:
     return [(quote(path.as_posix()), path.suffix.removeprefix(".")) for path in paths]
 
 
-def with_suffix(files: Iterable[str | Path], suffix: str) -> Path:
+def first_with_suffix(files: Iterable[str | Path], suffix: str) -> Path:
     """The first of the files with this suffix, such as `.png`."""
     return next(Path(file) for file in files if Path(file).suffix == suffix)
 
@@ -108,7 +108,6 @@ class StudyRuns:
             self.experiments[name] = [cell | {"labels": texts(cell["labels"])} for cell in cells]
             self.cells |= {cell["digest"]: cell for cell in cells}
             self._estimates |= spec["seconds"]
-        self._anchors: dict[Any, dict[tuple[str, ...], str]] = {}
 
     def coverage(self, *experiments: str) -> dict[str, Any]:
         """The runs of these experiments together, or of all, by status, the seconds that they took,
@@ -131,15 +130,11 @@ class StudyRuns:
 
     def anchor(self, experiment: str, labels: Mapping[str, str]) -> str:
         """The anchor of the group with these label values; empty if none of its runs is done."""
-        cells = self.experiments.get(experiment, [])
-        names = tuple(name for name in labels if cells and name in cells[0]["labels"])
-        if (experiment, names) not in self._anchors:
-            anchors = self._anchors[experiment, names] = {}
-            for cell in cells:
-                key = tuple(cell["labels"].get(name, NO_VALUE) for name in names)
-                if cell["digest"] in self._group_of:
-                    anchors.setdefault(key, self._group_of[cell["digest"]])
-        return self._anchors[experiment, names].get(tuple(labels[name] for name in names), "")
+        for cell in self.experiments.get(experiment, []):
+            fits = all(cell["labels"].get(name, value) == value for name, value in labels.items())
+            if fits and cell["digest"] in self._group_of:
+                return self._group_of[cell["digest"]]
+        return ""
 
     @cached_property
     def _group_of(self) -> dict[str, str]:
@@ -257,7 +252,7 @@ def page_items(spec: Spec, runs: StudyRuns, folder: Path) -> dict[str, Any]:
 def alternative_text(item: Spec, comparison: Comparison) -> str:
     """A picture's alternative text: its title and the mean of each value of its hue."""
     kind, names = KINDS[item["kind"]].from_spec(item), Names.of(item["style"])
-    metric, texts = METRICS[kind.metric], [str(item["title"]).rstrip(".")]
+    metric, sentences = METRICS[kind.metric], [str(item["title"]).rstrip(".")]
     values: defaultdict[str, list[float]] = defaultdict(list)
     for result in comparison.results:
         if result.metric == kind.metric and kind.hue in result.labels:
@@ -268,8 +263,8 @@ def alternative_text(item: Spec, comparison: Comparison) -> str:
         if runs
     ]
     if means:
-        texts.append(f"Means of {metric.label}: {'; '.join(means)}")
-    return ". ".join(texts) + "."
+        sentences.append(f"Means of {metric.label}: {'; '.join(means)}")
+    return ". ".join(sentences) + "."
 
 
 def png_url(picture: bytes) -> str:
@@ -279,7 +274,7 @@ def png_url(picture: bytes) -> str:
 
 def _figure(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> ItemView:
     """A figure, with its picture if it was drawn."""
-    view, file = _item(item, spec, runs, folder), with_suffix(item["files"], ".png")
+    view, file = _item(item, spec, runs, folder), first_with_suffix(item["files"], ".png")
     if file.exists():
         picture = file.read_bytes()
         view["image"] = png_url(picture)
@@ -305,9 +300,8 @@ def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> ItemView:
 
 
 def page_table(item: Spec) -> dict[str, Any]:
-    """Read an item's table from the JSON file that `tabulate` writes; lay its rows that have runs
-    out for the page."""
-    layout = lay_out_table(item, Comparison.read(with_suffix(item["files"], ".json")))
+    """Read a table from the JSON file of its comparison; lay out its rows that have runs."""
+    layout = lay_out_table(item, Comparison.read(first_with_suffix(item["files"], ".json")))
     rows = [row for row in layout.rows if any(map(attrgetter("has_runs"), row[1]))]
     if left_out := len(layout.rows) - len(rows):
         layout.notes.insert(0, f"{counted(left_out, 'row')} without runs left out.")
@@ -330,7 +324,7 @@ def page_claims(spec: Spec) -> dict[str, Any]:
     below headings, with the verdicts to show and what they `quotes` of their paper."""
     groups: dict[str, list[dict[str, Any]]] = {heading: [] for heading in HEADINGS}
     counts: dict[str, Counter[str]] = {PAPERS: Counter(), SIDES["ours"]: Counter()}
-    for claim in judged.read_judged(with_suffix(spec["claims"], ".json")):
+    for claim in judged.read_judged(first_with_suffix(spec["claims"], ".json")):
         has_none = claim.measured == statistics.NOT_ENOUGH and not claim.n
         measured = NO_RUNS if has_none else claim.measured
         counts[PAPERS][claim.paper] += 1

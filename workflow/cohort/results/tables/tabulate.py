@@ -134,11 +134,8 @@ class Layout:
         count = counts.pop() if len(counts) == 1 and min(counts).isdigit() else ""
         condensed = []
         for row_words, row_entries in rows:
-            filled = list(compress(row_entries, has_number))
-            if count:
-                filled = [
-                    replace(cell, count="") if cell.count == count else cell for cell in filled
-                ]
+            cells = compress(row_entries, has_number)
+            filled = [replace(cell, count="") if cell.count == count else cell for cell in cells]
             condensed.append((list(compress(row_words, varies)), filled))
         leading = zip(self.heads, rows[0][0] if rows else self.heads, varies, strict=False)
         fixed = (f"{head} {word}" for head, word, varied in leading if not varied)
