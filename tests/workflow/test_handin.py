@@ -36,6 +36,9 @@ def handed_in_once(fresh_once: Project, tmp_path_factory: pytest.TempPathFactory
         write(stranger, "selection/turns.py", blocks("python")[0])
         write(stranger, "strategies.yaml", blocks("yaml")[1])
         write(stranger, "studies/mine.yaml", yaml.safe_dump(STUDY))
+        write(stranger, "availability/phones.csv", "device,start,end\n")
+        with (stranger.root / "my/availability/phones.csv").open("ab") as table:
+            table.write("Zürich,0,1\n".encode("latin-1"))  # handed in as it is
         status = json.loads(cohort(stranger, "status", "mine", "--json").stdout)
         for cell in (cell["path"] for cell in status["unfinished"]):
             if TURNS in cell or FEDAVG in cell:

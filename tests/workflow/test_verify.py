@@ -54,3 +54,5 @@ def test_histories_that_differ():
         "cohorts differ in 2 of 3 rounds, first in round 2",
         "loss differs in 2 of 3 rounds, first in round 2, by at most 0.5",
     ]
+    del after.metrics["loss"]
+    assert "loss differs in 3 of 3 rounds, first in round 1" in compare(before, after, None)[0]

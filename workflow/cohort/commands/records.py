@@ -14,7 +14,6 @@ from typing import Any
 
 from cohort.commands import shared
 from cohort.core import UserError, counted, process, user_files
-from cohort.core.files import write_text
 from cohort.core.paths import CELLS, RELEASED, SHARDS, digest_in, record_file
 from cohort.core.shipped import shipped
 from cohort.pipeline.driver import lock_directory
@@ -122,7 +121,8 @@ def export_command(options: argparse.Namespace) -> None:
         for file in sorted(user_folder.rglob("*")):
             path = file.relative_to(user_folder)
             if file.suffix in CODE and "tests" not in path.parts:
-                write_text(copied / path, file.read_text(encoding="utf-8"))
+                (copied / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, copied / path)
                 print(copied / path)
 
 

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -227,8 +227,8 @@ def compare(before: History, after: History, until: int | None) -> tuple[list[st
         if name == "cohorts":
             changes.append(f"cohorts differ {where}")
             continue
-        largest = max(abs(old - new) for _, old, new in differ)
-        changes.append(f"{name} differs {where}, by at most {largest:.3g}")
+        gaps = [abs(old - new) for _, old, new in differ if not isnan(old - new)]
+        changes.append(f"{name} differs {where}{f', by at most {max(gaps):.3g}' if gaps else ''}")
         _, old, new = map(fmean, zip(*rows[-max(1, len(rows) // 10) :], strict=True))
         allowed = POINTS / 100 if name.endswith("_accuracy") else SHARE * abs(old)
         is_bounded = name.endswith(("_accuracy", "_loss"))
