@@ -85,8 +85,13 @@ def halve_losses(run: Record) -> None:
 
 
 def test_a_hand_in_is_complete_and_reproduced(handin: Path, ours: Project):
-    names = ("my/selection/turns.py", "my/strategies.yaml", "my/studies/mine.yaml")
-    assert all((handin / name).exists() for name in names)
+    names = (
+        "selection/turns.py",
+        "strategies.yaml",
+        "studies/mine.yaml",
+        "availability/phones.csv",
+    )
+    assert all((handin / "my" / name).exists() for name in names)
     before, theirs = files(ours), sorted(handin.rglob("*"))
     done = cohort(ours, "verify", "--from", str(handin), "5")
     assert done.returncode == 0, done.stdout + done.stderr
