@@ -3,6 +3,7 @@ from cohort.core.process import log_output
 
 with log_output(snakemake.log[0]):
     clamp_times(snakemake.input)
+    # here, so that a broken module in my/ ends in the log
     from cohort.results.report.page import write_index
 
     write_index(snakemake.output[0])

@@ -5,7 +5,7 @@ from cohort.settings import run_options
 
 with log_output(snakemake.log[0]):
     clamp_times(snakemake.input)
-    with freeze_objects():
+    with freeze_objects():  # no garbage collection during the import of torch
         from cohort.training.job.train import train
 
     train(plan_file(snakemake.wildcards.digest), snakemake.output[0], **run_options("train"))

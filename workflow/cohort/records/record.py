@@ -55,7 +55,7 @@ HEADER = object_schema(
     provenance=PROVENANCE,
 ) | {"$defs": {"release": RELEASE}}
 CLIENT_ARRAYS = ("size", "selected", "loss", "accuracy")
-PLAIN = ("clients", "classes")
+ARRAY_GROUPS = ("clients", "classes")
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def write(path: str | Path, record: Record) -> None:
         file.attrs["header"] = json.dumps(record.header, sort_keys=True)
         for name, array in record.history.arrays().items():
             file[name] = array
-        for group in PLAIN:
+        for group in ARRAY_GROUPS:
             for name, array in getattr(record, group).items():
                 file[f"{group}/{name}"] = array
 
@@ -88,7 +88,7 @@ def read(path: str | Path) -> Record:
         with SealedFile(path) as file:
             header = json.loads(file.attrs["header"])
             arrays = file.arrays()
-        plain: dict[str, dict[str, np.ndarray]] = {group: {} for group in PLAIN}
+        plain: dict[str, dict[str, np.ndarray]] = {group: {} for group in ARRAY_GROUPS}
         for path_in_file, array in arrays.items():
             group, _, name = path_in_file.partition("/")
             if group in plain:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from cohort.core import sealed_json, user_files
 from cohort.records.history import PROFILE, History
-from cohort.records.record import CLIENT_ARRAYS, PLAIN, Record, read
+from cohort.records.record import CLIENT_ARRAYS, ARRAY_GROUPS, Record, read
 from cohort.results import names, series
 from cohort.results.series import finite_rows, label_columns, label_text, value_per_cell
 from cohort.selection.entropy import entropy_bits
@@ -179,7 +179,7 @@ def is_same(first: Record, second: Record) -> bool:
 def _seeded_arrays(record: Record) -> dict[str, np.ndarray]:
     """All arrays of a record by path but those that the seed does not decide."""
     arrays = record.history.arrays()
-    for group in PLAIN:
+    for group in ARRAY_GROUPS:
         arrays |= {f"{group}/{name}": array for name, array in getattr(record, group).items()}
     is_encrypted = record.header["settings"]["procedure"] == "masked-labels"
     unseeded = re.compile("/seconds|/bytes|^traffic/" if is_encrypted else "/seconds")
