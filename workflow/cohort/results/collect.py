@@ -16,7 +16,7 @@ import pandas as pd
 
 from cohort.core import sealed_json, user_files
 from cohort.records.history import PROFILE, History
-from cohort.records.record import CLIENT_ARRAYS, ARRAY_GROUPS, Record, read
+from cohort.records.record import ARRAY_GROUPS, CLIENT_ARRAYS, Record, read
 from cohort.results import names, series
 from cohort.results.series import finite_rows, label_columns, label_text, value_per_cell
 from cohort.selection.entropy import entropy_bits
