@@ -77,8 +77,6 @@ def test_errors_name_the_users_last_line(tmp_path: Path, monkeypatch: pytest.Mon
         with pytest.raises(SystemExit), log_output("deal.log"):
             deal(1)
         assert last_line("deal.log") == f"error: {where}: IndexError('list index out of range')"
-        with pytest.raises(UserError, match=r"^model: no$"), explain_value_errors("model: "):
-            raise ValueError("no")
 
 
 def test_a_syntax_error_names_the_file_that_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -61,7 +61,6 @@ def test_a_model_that_is_not_finite_has_no_accuracy(bad: float):
 
 
 def test_outputs_that_overflow_are_no_right_answers():
-    """The weights are finite; the argmax of NaN would be class 0."""
     weights = {name: torch.full_like(tensor, 1e308) for name, tensor in CLIENTS[0].items()}
     samples = replace(SAMPLES, values=SAMPLES.values * 1e10)
     indices = torch.arange(23)

