@@ -219,7 +219,8 @@ def _summary(
         "decided by intervals over seeds. Smallest and largest gap: our number minus the paper's, "
         f"in points. Of the papers' {len(all_claims)} claims, our runs confirm {measured[HELD]}, refute "
         f"{measured[NOT_HELD]} and leave {undecided} undecided; the others have not been run. {against} "
-        f"of the {len(all_claims)} are [contradicted by their own paper's numbers](docs/contradictions.md)."
+        f"of the {len(all_claims)} are [contradicted by their own paper's numbers]"
+        "(docs/contradictions.md)."
     )
 
 

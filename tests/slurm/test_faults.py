@@ -86,7 +86,7 @@ def log_of(lab: Lab) -> str:
 
 
 def pause_in_the_middle(lab: Lab) -> None:
-    """The process of the only cell does nothing more until SLURM says CONT and TERM, however fast it is."""
+    """Stop the process of the only cell, however fast it is, until SLURM says CONT and TERM."""
     wait_at_most(lambda: "start at round 0" in log_of(lab), 300, every=0.05)
     time.sleep(0.7)
     (process,) = lab.processes()

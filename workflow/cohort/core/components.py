@@ -56,7 +56,7 @@ class Component:
         return cls(**{name: spec[name] for name in names if name in spec})
 
     def spec(self, *, defaults: bool = True) -> dict[str, Any]:
-        """Its name and parameters as in a config, without `defaults` only those unlike theirs."""
+        """Its name and parameters as in a config; without `defaults`, those at their default go."""
         values = {"name": self.name}
         for field in dataclasses.fields(self):
             if defaults or getattr(self, field.name) != field.default:

@@ -16,9 +16,7 @@ import h5py
 import numpy as np
 
 from cohort.core.files import atomic_write
-from cohort.core.sealed_json import DAMAGED, explain_unreadable
-
-__all__ = ["SealedFile", "explain_unreadable", "new_hdf5"]
+from cohort.core.sealed_json import DAMAGED
 
 SEAL_BYTES = 512
 LARGE = 1 << 20  # bytes from which an array has a checksum of its own

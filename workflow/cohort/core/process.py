@@ -69,7 +69,7 @@ def _text_of(log: str | Path) -> str:
 
 
 def tracked(items: Iterable[T], doing: str, total: int | None = None) -> Iterable[T]:
-    """The items, behind a progress bar in a terminal. `total` says how many they are."""
+    """The items, behind a progress bar in a terminal. `total` counts those without a length."""
     is_terminal = sys.stdout.isatty()
     return rich.track(items, doing, total, transient=True) if is_terminal else items
 

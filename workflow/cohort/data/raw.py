@@ -89,8 +89,7 @@ def check_mirror(mirror: str) -> None:
 
 @contextlib.contextmanager
 def explain_broken_file(source: str) -> Iterator[None]:
-    """Turn any exception that a broken file raises in this block into a UserError; errors of the
-    disk pass."""
+    """Turn any exception of a broken file in this block into a UserError; the disk's pass."""
     try:
         yield
     except Exception as error:  # a broken archive may raise anything

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cohort.core.hdf5 import SealedFile, explain_unreadable, new_hdf5
+from cohort.core.hdf5 import SealedFile, new_hdf5
+from cohort.core.sealed_json import explain_unreadable
 
 
 @dataclass(frozen=True)

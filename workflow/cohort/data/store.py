@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cohort.core.hdf5 import SealedFile, explain_unreadable
+from cohort.core.hdf5 import SealedFile
+from cohort.core.sealed_json import explain_unreadable
 from cohort.data.split import Split
 
 FORMAT = 2

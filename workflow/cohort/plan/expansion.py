@@ -64,7 +64,7 @@ def extended_experiments(
 def drawn_specs(
     content: StudyContent, extended: Mapping[str, Extended]
 ) -> tuple[dict[str, Values], dict[str, Values]]:
-    """A study's figures and tables, behind those that it inherits with extended experiments."""
+    """A study's figures and tables, after those that it inherits and does not redefine."""
     own_names = {*content.get("figures", {}), *content.get("tables", {})}
     sections: dict[str, dict[str, Values]] = {"figures": {}, "tables": {}}
     for section, specs in sections.items():

@@ -10,8 +10,7 @@ import numpy as np
 
 Series = dict[str, list[tuple[int, float]]]
 TRAFFIC_COSTS = {"server": "bytes_up", "clients": "bytes_down", "client": "bytes_between"}
-"""The cost that counts a message's bytes, by who receives it: the server, clients (from the
-server), or another client."""
+"""The cost that counts a message's bytes, by recipient: the server, clients, another client."""
 PROFILE = ("round", "client", "step", "loss", "accuracy", "seconds")
 """The columns of `History.profile`."""
 SECONDS_BITS = 13  # of a measured time are recorded: 0.01 %, as further digits only fill releases

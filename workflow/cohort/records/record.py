@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from cohort.core import FileAccessError, UserError, lazy
-from cohort.core.hdf5 import SealedFile, explain_unreadable, new_hdf5
+from cohort.core.hdf5 import SealedFile, new_hdf5
 from cohort.core.paths import digest_in
+from cohort.core.sealed_json import explain_unreadable
 from cohort.records.history import History
 from cohort.settings import DIGEST
 

@@ -98,7 +98,7 @@ def _verified_bytes(file: Path) -> io.BytesIO:
 
 
 def restored_notes(files: Iterable[str | Path], *, by_others: bool = False) -> list[str]:
-    """Sentences on the releases that the runs behind these metrics files were restored from."""
+    """Sentences on the releases, or only on those `by_others`, that runs were restored from."""
     cells = (cell for file in files for cell in read_experiment(file).get("cells", ()))
     return restored_sentences(cells, by_others=by_others)
 

@@ -1,5 +1,4 @@
-"""Parsers of LEAF's Shakespeare (80 characters of a role's speech and the one that follows) and of
-UCI's forest cover types."""
+"""Parsers of LEAF's Shakespeare (80 characters and the next one) and UCI's forest cover types."""
 
 import re
 from collections import defaultdict
