@@ -21,9 +21,7 @@ import yaml
 from tests.workflow.conftest import Project, tiny_project
 
 STATE = Path("/var/tmp/cohort-slurm")
-USERS = STATE.with_suffix(
-    ".users"
-)  # which test processes use it: the first starts it, the last stops it
+USERS = STATE.with_suffix(".users")  # test processes: the first starts it, the last stops it
 SCRIPTS = Path(__file__).parent / "cluster"
 OFTEN = {
     "slurm-status-command": "squeue",

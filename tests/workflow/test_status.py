@@ -16,9 +16,8 @@ LAST = "slurmstepd: error: *** JOB 7 ON node3 CANCELLED DUE TO NODE FAILURE ***"
 
 def a_cell(project: Project) -> tuple[Path, Path]:
     """A record of experiment two, and its log, both relative to the project."""
-    record = next(path for path in project.records() if "/J3/" in str(path)).relative_to(
-        project.root
-    )
+    record = next(path for path in project.records() if "/J3/" in str(path))
+    record = record.relative_to(project.root)
     return record, Path("results/logs/train", *record.parts[2:]).with_suffix(".log")
 
 
@@ -41,9 +40,12 @@ def test_a_job_whose_node_died_before_the_cell_began(finished: Project):
     slurm_log(finished, record, 6, "the first attempt\n", age=500)
     last = slurm_log(finished, record, 7, f"host: node3\n{LAST}\n\n", age=300)
     assert counts(finished, "two") == {"done": 1, "failed": 1}
-    assert cohort(finished, "status").endswith(
-        f"\nfailed: {record}\n  {LAST}\n  more: less {last}\n"
-    )
+    failed = f"\nfailed: {record}\n  {LAST}\n  more: less {last}\n"
+    assert cohort(finished, "status").endswith(failed)
+    for newer in ("", "--- 2026-11-29 11:09:02\n"):  # by a process that outlived the job
+        (finished.root / log).write_text(newer)
+        assert failed in cohort(finished, "status")
+    (finished.root / log).unlink()
     (finished.root / last).unlink()
     slurm_log(finished, record, 6, "host: node1\n", age=1)  # a job that is about to begin
     assert counts(finished, "two") == {"done": 1, "missing": 1}

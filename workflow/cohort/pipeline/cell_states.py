@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cohort.core import UserError, user_files
 from cohort.core.paths import state_folder, train_log
-from cohort.core.process import last_line, last_session
+from cohort.core.process import SESSION, last_line, last_session
 from cohort.plan import Plan, cost
 from cohort.records.record import read
 from cohort.training.cell import Cell
@@ -123,12 +123,11 @@ def last_log(cell: Cell, slurm_logs: Mapping[str, Path]) -> Path | None:
     log, slurm_log = train_log(cell.path), slurm_logs.get(cell.digest)
     if not log.exists() or slurm_log is None:
         return log if log.exists() else slurm_log
-    died_early = (
-        _written(slurm_log) > _written(log)
-        and "error" in last_line(slurm_log)
-        and not last_line(log).startswith("error: ")
-    )
-    return slurm_log if died_early else log
+    if "error" not in last_line(slurm_log) or last_line(log).startswith("error: "):
+        return log
+    # A process of a job that ran out of memory may live long enough to begin the log.
+    began = last_line(log) and not last_line(log).startswith(SESSION)
+    return log if began and _written(slurm_log) <= _written(log) else slurm_log
 
 
 def find_slurm_logs(quiet_seconds: float = START_SECONDS) -> dict[str, Path]:
