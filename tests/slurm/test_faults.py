@@ -55,12 +55,11 @@ def kill_often(lab: Lab, cells: int, times: int) -> list[int]:
     while killed.total() < cells * times:
         for process, folder in lab.training().items():
             if killed[folder] < times and (folder / "checkpoint.safetensors").exists():
-                time.sleep(rng.uniform(0, 0.5))
                 os.kill(process, signal.SIGKILL)
                 killed[folder] += 1
-                wait_for(lambda process=process: not Path(f"/proc/{process}").exists())
+                wait_at_most(lambda ended=Path(f"/proc/{process}"): not ended.exists(), 60)
         assert driver.poll() is None, "a cell was over before it could be killed"
-        time.sleep(0.2)
+        time.sleep(rng.uniform(0, 0.3))
     output, _ = driver.communicate(timeout=900)
     assert driver.returncode == 0, output
     assert len(lab.jobs()) == cells * (times + 1)
