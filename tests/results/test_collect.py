@@ -168,10 +168,11 @@ def test_metrics_of_a_run() -> None:
 
 
 def test_how_much_the_accuracy_swings() -> None:
-    """Changes of 0.2, -0.1 and 0.2 from round to round; 4 to 6 are no neighbors. Their mean is 0.1,
-    the deviations 0.1, -0.2 and 0.1, and the variance 0.06 / 2."""
-    run_history = history([[0]], test_accuracy=[0.1, 0.3, 0.2, 0.4])
-    run_history.add_metrics(6, test_accuracy=0.9)
+    """Changes of 0.2, -0.1 and 0.2 in rounds 6 to 9; 2 and 6 are no neighbors, and what was before
+    does not count. The mean is 0.1, the deviations 0.1, -0.2 and 0.1, the variance 0.06 / 2."""
+    run_history = history([[0]], test_accuracy=[0.0, 0.9])
+    for round, accuracy in enumerate([0.1, 0.3, 0.2, 0.4], start=6):
+        run_history.add_metrics(round, test_accuracy=accuracy)
     assert run_metrics(run_history, 1)["test_accuracy_swing"] == pytest.approx(0.03**0.5, rel=1e-12)
     assert "test_accuracy_swing" not in run_metrics(history([[0]], test_accuracy=[0.1, 0.2]), 1)
 

@@ -381,7 +381,8 @@ class CharLstm(Model):
 
 
 class CharLstmTwo(CharLstm):
-    """The character LSTM of AML's paper: two layers of 128 units with dropout between them."""
+    """The character LSTM with two layers and dropout between them, as in AML's paper, which names
+    neither its widths nor the dropout rate."""
 
     name = "char-lstm-two"
     layers = 2

@@ -217,15 +217,19 @@ def _table(parts: list[Values]) -> pd.DataFrame:
 
 def run_metrics(history: History, clients: int) -> dict[str, float]:
     """The metrics of a whole run that follow from its history: the rounds of the lowest loss and of
-    the highest accuracy, the mean client's training time up to that, the standard deviation of
-    changes of the accuracy between successive rounds, and how evenly clients are selected."""
+    the highest accuracy, the mean client's training time up to that, the standard deviation of the
+    accuracy's changes in the last rounds that are all evaluated, and how evenly clients are
+    selected."""
     metrics: dict[str, float] = {}
     losses, accuracies = (history.metrics.get(name, ()) for name in ("test_loss", ACCURACY))
     if finite := [(value, round) for round, value in losses if np.isfinite(value)]:
         metrics["loss_minimum_round"] = min(finite)[1]
-    steps = itertools.pairwise(accuracies)
-    changes = [after[1] - before[1] for before, after in steps if after[0] == before[0] + 1]
-    changes = [change for change in changes if np.isfinite(change)]
+    changes: list[float] = []
+    for before, after in itertools.pairwise(accuracies):
+        if after[0] > before[0] + 1:
+            changes.clear()
+        elif np.isfinite(change := after[1] - before[1]):
+            changes.append(change)
     if len(changes) > 1:
         metrics["test_accuracy_swing"] = float(np.std(changes, ddof=1))
     if finite := [(-value, round) for round, value in accuracies if np.isfinite(value)]:

@@ -57,7 +57,7 @@ RECORDED = {
     "seconds_to_fedavg": Metric("Simulated time to FedAvg's accuracy", "s", digits=1, better="low"),
     "bytes_down_to_fedavg": Metric("Download to FedAvg's accuracy", "MB", 1e-6, better="low"),
     "reaches_fedavg": Metric("Reaches FedAvg's accuracy", "%", 100, digits=0, better="high"),
-    "target_entropy": Metric("Entropy of the test labels", "nats"),
+    "target_entropy": Metric("Entropy of the test labels"),
     "majority_accuracy": Metric("Accuracy of the most frequent class", "%", 100, digits=2),
     "size": Metric("Samples held", by="client", whole=True),
     "selected": Metric("Rounds in the cohort", digits=0, by="client", whole=True),

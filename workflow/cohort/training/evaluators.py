@@ -207,8 +207,8 @@ class LocalModelsEvaluator(MeanOverModels):
 
 class NextCohortEvaluator(MeanOverModels):
     """Evaluates the global model on the held-out samples of a cohort that the selector draws after
-    the round, as Flower does whose client manager selects: `configure_evaluate` samples through it
-    as `configure_fit` does. This draw neither is nor changes the cohort of the next round."""
+    the round, as Flower does if clients evaluate and its client manager selects: through it
+    `configure_evaluate` samples as `configure_fit` does. This draw neither is nor changes the cohort of the next round."""
 
     name = "next_cohort"
     setting = "evaluate_next"
