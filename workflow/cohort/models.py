@@ -381,8 +381,7 @@ class CharLstm(Model):
 
 
 class CharLstmTwo(CharLstm):
-    """The character LSTM with two layers and dropout between them, as in AML's paper, which names
-    neither its widths nor the dropout rate."""
+    """The character LSTM with two layers and dropout; AML's paper leaves their sizes open."""
 
     name = "char-lstm-two"
     layers = 2

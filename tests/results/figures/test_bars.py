@@ -15,14 +15,7 @@ from matplotlib.figure import Figure
 from cohort.results.figures.draw import make_figure
 from cohort.results.figures.kinds.means import Bars, Lines
 from cohort.results.figures.theme import COLORS
-from tests.results.figures.samples import (
-    STRATEGIES,
-    Draw,
-    Metrics,
-    Spec,
-    accuracy,
-    note,
-)
+from tests.results.figures.samples import STRATEGIES, Draw, Metrics, Spec, accuracy, note
 
 SELECTED = {
     ("fedavg", 0): [5.0, 2.0, 9.0],
@@ -89,19 +82,20 @@ def test_bars_whose_panels_are_their_colors_stand_alone(bars: Spec, metrics: Met
     assert min(min(own) for own in widths) > 0.7
 
 
-def test_a_bar_has_a_tick_at_the_papers_value(bars: Spec, metrics: Metrics, tmp_path: Path) -> None:
+def test_a_bar_has_a_diamond_at_the_papers_value(
+    bars: Spec, metrics: Metrics, tmp_path: Path
+) -> None:
     rows = "Fig7,printed,,iid,J16,loss,,test_accuracy,last,,0.75,\n"
     rows += "Fig7,printed,,dir-0.1,J16,fedavg,,test_accuracy,max,,0.125,\n"
     (tmp_path / "paper.csv").write_text(HEAD.format("partition,J,strategy") + rows)
     paper = {"paper": "Fig7", "paper_values": str(tmp_path / "paper.csv")}
     figure = make_figure(bars | paper, metrics())
-    ticks = [[line for line in axes.lines if line.get_linewidth() == 1.2] for axes in figure.axes]
-    assert ticks[0] == []
-    (tick,) = ticks[1]
+    first, second = ([line for line in ax.lines if line.get_marker() == "D"] for ax in figure.axes)
+    assert first == []
+    (x,), (y,) = second[0].get_data()
     bar = figure.axes[1].patches[3]  # of the second strategy and partition, by strategy first
-    assert list(tick.get_ydata()) == [75, 75] and not tick.is_dashed()
-    np.testing.assert_allclose(np.mean(tick.get_xdata()), bar.get_x() + bar.get_width() / 2)
-    assert np.mean(tick.get_xdata()) == pytest.approx(1)  # the middle of the second partition
+    middle, end = bar.get_x() + bar.get_width() / 2, bar.get_x() + bar.get_width()
+    assert y == 75 and len(second) == 1 and middle < x < end  # beside the whisker
     assert figure.legends[0].get_texts()[-1].get_text() == "paper"
 
 

@@ -86,18 +86,23 @@ def test_panels_and_hues_without_runs_are_left_out(spec: Spec, metrics: Metrics)
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["dir-0.1, J = 4 local steps", "iid, J = 4 local steps"]
     assert note(figure).startswith("n = 3 seeds per curve; ")
-    assert "2 panels without runs left out" in note(figure)
+    assert "2 panels without enough runs left out" in note(figure)
 
 
 def test_the_alternative_text_is_the_title_and_the_means(
     spec: Spec, metrics: Metrics, tmp_path: Path
 ) -> None:
+    """The means if it shows nothing else: neither panels nor moving averages."""
     draw(spec, metrics(), [tmp_path / "figure.json"])
-    text = alternative_text(spec, Comparison.read(tmp_path / "figure.json"))
+    comparison = Comparison.read(tmp_path / "figure.json")
+    assert alternative_text(spec, comparison) == "Costs $5 & <more>."
     values = [accuracy(name, J, "fedavg")[:, -1].mean() for name in PARTITIONS for J in WORK]
     start = "Costs $5 & <more>. Means of Test accuracy (%): "
+    plain = {key: value for key, value in spec.items() if key not in ("rows", "columns")}
+    text = alternative_text(plain, comparison)
     assert text.startswith(f"{start}{NAMES[0]} {np.mean(values):.2f}; ")
     assert text.count(";") == 2
+    assert alternative_text(plain | {"smoothing": 3}, comparison) == "Costs $5 & <more>."
 
 
 @pytest.mark.parametrize("kind", ["spec", "bars"])

@@ -18,8 +18,8 @@ from cohort.core.errors import UserError
 from cohort.results.comparison import compare
 from cohort.results.figures import KINDS
 from cohort.results.figures.draw import make_figure
-from cohort.results.figures.kinds.others import AHEAD, BEHIND, MAX_DIAMETER, UNDECIDED
-from cohort.results.figures.theme import COLORS
+from cohort.results.figures.kinds.others import MAX_DIAMETER
+from cohort.results.figures.theme import COLORS, PAPER_GRAY
 from cohort.results.series import write_metrics
 from tests.results.figures.samples import (
     NAMES,
@@ -85,13 +85,13 @@ def test_intervals(metrics: Metrics) -> None:
         assert tuple(bar) == pytest.approx(intervals[strategy])
         assert point == pytest.approx([means[strategy]])
     assert axes.get_xlabel() == "Test accuracy\n(points), minus\nFedAvg (random)"
-    assert note(figure).startswith("36 runs; 3 seeds that all have; means over settings, paired")
+    assert note(figure).startswith("36 runs; 3 seeds shared by all, in 4 settings; paired means")
     figure = make_figure(spec_of(without={"strategy": "loss"}), metrics())
     assert set(names_of(figure.axes[0])) == {"FedAvg (random)", "FedEntOpt"}
 
 
-@pytest.mark.parametrize(("shift", "color"), [(50, AHEAD), (-50, BEHIND), (0, UNDECIDED)])
-def test_colors_say_which_strategies_are_ahead(tmp_path: Path, shift: float, color: str) -> None:
+@pytest.mark.parametrize(("shift", "color"), [(50, "#000000"), (-50, "#000000"), (0, PAPER_GRAY)])
+def test_gray_says_which_strategies_may_be_alike(tmp_path: Path, shift: float, color: str) -> None:
     frame = sample()
     frame.loc[frame["strategy"] == "loss", "value"] += shift
     write_metrics(tmp_path / "metrics.parquet", frame, {})
@@ -107,7 +107,7 @@ def test_only_what_all_strategies_have(metrics: Metrics) -> None:
     bars = [line.get_xdata() for line in figure.axes[0].lines[1:] if len(line.get_xdata()) == 2]
     ends = [test.confidence_interval() for name, test in tests.items() if name != "fedavg"]
     assert np.sort(bars, axis=0) == pytest.approx(np.sort([*ends, (0, 0)], axis=0))
-    assert "; 2 seeds that all have; " in note(figure)
+    assert "; 2 seeds shared by all, in 4 settings; " in note(figure)
 
 
 def test_a_panel_for_each_partition_names_its_own_strategies(metrics: Metrics) -> None:
@@ -116,7 +116,7 @@ def test_a_panel_for_each_partition_names_its_own_strategies(metrics: Metrics) -
     assert [axes.get_title() for axes in figure.axes] == ["dir-0.1", "iid"]
     shown = [set(names_of(axes)) for axes in figure.axes]
     assert shown == [set(NAMES), {"FedAvg (random)", "FedEntOpt"}]
-    assert "; 3 seeds that all have; " in note(figure)
+    assert "; 3 seeds shared by all, in 2 settings; " in note(figure)
 
 
 def test_runs_of_many_settings_are_no_seeds_of_one_another(metrics: Metrics) -> None:

@@ -1,5 +1,4 @@
-"""A data set's samples as parsers, the prepare stage and the store exchange them, and the base of
-all parsers."""
+"""Splits of samples as parsers, the prepare stage and the store exchange them; base parsers."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

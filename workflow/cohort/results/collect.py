@@ -216,10 +216,9 @@ def _table(parts: list[Values]) -> pd.DataFrame:
 
 
 def run_metrics(history: History, clients: int) -> dict[str, float]:
-    """The metrics of a whole run that follow from its history: the rounds of the lowest loss and of
-    the highest accuracy, the mean client's training time up to that, the standard deviation of the
-    accuracy's changes in the last rounds that are all evaluated, and how evenly clients are
-    selected."""
+    """The metrics of a whole run that follow from its history: its best rounds, the mean client's
+    training time up to the most accurate one, how much the accuracy changes (the standard deviation
+    over the last rounds that are all evaluated), and how evenly clients are selected."""
     metrics: dict[str, float] = {}
     losses, accuracies = (history.metrics.get(name, ()) for name in ("test_loss", ACCURACY))
     if finite := [(value, round) for round, value in losses if np.isfinite(value)]:

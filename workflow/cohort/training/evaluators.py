@@ -75,7 +75,7 @@ def evaluation_metrics(split: str, title: str, samples: str) -> Mapping[str, Met
         f"{split}_accuracy": Metric(f"{title} accuracy", **ACCURACY),
         f"{split}_loss": Metric(f"{title} loss", better="low"),
         f"{split}_calibration_error": error,
-        f"{split}_classes_named": Metric(f"Classes named on {samples}", digits=0, whole=True),
+        f"{split}_classes_named": Metric(f"Classes predicted on {samples}", digits=0, whole=True),
     }
 
 
@@ -207,15 +207,13 @@ class LocalModelsEvaluator(MeanOverModels):
 
 class NextCohortEvaluator(MeanOverModels):
     """Evaluates the global model on the held-out samples of a cohort that the selector draws after
-    the round, as Flower does if clients evaluate and its client manager selects: through it
-    `configure_evaluate` samples as `configure_fit` does. This draw neither is nor changes the cohort of the next round."""
+    the round, as Flower does if clients evaluate and its client manager selects. This draw neither
+    is nor changes the cohort of the next round."""
 
     name = "next_cohort"
     setting = "evaluate_next"
     on_holdout = True
-    metrics = mean_metrics(
-        "next_cohort", "Held-out accuracy of the next draw", "Held-out loss of the next draw"
-    )
+    metrics = mean_metrics("next_cohort", "Next-draw accuracy", "Next-draw loss")
 
     def check(self, cell: Cell) -> None:
         super().check(cell)

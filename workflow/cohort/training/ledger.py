@@ -1,5 +1,4 @@
-"""The ledger of one round, with its costs and metrics, and the cursor that says which clients are
-done."""
+"""The ledger of a round's costs and metrics, and the cursor that says which clients are done."""
 
 import contextlib
 import time

@@ -83,7 +83,9 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str], *, narro
     """Draw a whole figure, with a note to which `remarks` are added."""
     kinds, (kind, metrics, _) = [kind for kind, *_ in parts], parts[0]
     cells, labels = series.cells_of(metrics), series.label_columns(metrics)
-    begun = runs if len(runs := cells[cells["status"] != "missing"]) else cells
+    by_panel = [rows for _, rows in cells.groupby([*kind.panels()])] if kind.panels() else []
+    enough = pd.concat([rows for rows in by_panel if _has_enough(kind, rows)] or [cells])
+    begun = runs if len(runs := enough[enough["status"] != "missing"]) else cells
     style = replace(style, shown_values={name: style.ordered(name, begun[name]) for name in labels})
     panels, starts = place_parts(arrange(kind, begun, style), len(parts))
     if narrow:
@@ -107,17 +109,24 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str], *, narro
     _name_axes(kinds, grids, style)
     counts = series.count_runs(pd.concat([select(cells, panel) for panel in panels.values()]))
     notes = [series.runs_phrase(counts) if counts["planned"] else NO_RUNS]
-    if counts["done"] == counts["planned"] and len(measured[0]):
-        notes = [kind.runs_note(measured[0])]
+    note = kind.runs_note(measured[0]) if len(measured[0]) else ""
+    if note and counts["done"] == counts["planned"]:
+        notes = [note]
+    elif " to " in note:
+        notes.append(note.removeprefix("n = "))
     planned = cells.groupby(list(kind.panels())).ngroups if kind.panels() else 1
     if (empty := planned - len(panels)) > 0:
-        remarks = [f"{counted(empty, 'panel')} without runs left out", *remarks]
+        remarks = [f"{counted(empty, 'panel')} without enough runs left out", *remarks]
     text = "; ".join([*notes, *kind.remarks(measured[0], style), *remarks])
     width = int(figure.get_figwidth() / LETTER / 0.92)
     figure.supxlabel(fill(text, width), x=0.99, ha="right", **theme.NOTE)
     legend_height = _add_legend(figure, _entries(kind, grids, style))
     figure.set_figheight(figure.get_figheight() + legend_height)
     return figure
+
+
+def _has_enough(kind: Kind, cells: DataFrame) -> bool:
+    return kind.has_enough({"labels": row, "status": row["status"]} for _, row in cells.iterrows())
 
 
 def arrange(kind: Kind, cells: DataFrame, style: Style) -> Panels:
@@ -247,7 +256,7 @@ def _entries(kind: Kind, grids: list[Grid], style: Style) -> dict[str, Any]:
     for axes in (axes for grid in grids for axes in grid.values()):
         handles, labels = axes.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
-    return entries
+    return entries if len(entries) > 1 else {}  # a single one tells nothing apart
 
 
 def _add_legend(figure: Figure, entries: dict[str, Any]) -> float:

@@ -43,7 +43,8 @@ OKABE_ITO = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "
 COLORS = [*OKABE_ITO, "#882255", "#999933", "#332288"]
 METHOD_COLOR = "#D55E00"  # of the method that a paper proposes
 THIN, LINE, THICK = 1.0, 1.3, 2.0  # points: the widths of lines
-DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)), (0, (7, 1, 1, 1, 1, 1)))
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)))
+DASHES += ((0, (7, 1, 1, 1, 1, 1)), (0, (8, 2, 2.5, 2)), (0, (4, 1, 4, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "v", "P")
 # Labels whose values are names: they get distinct colors, all other labels shades in order.
 NOMINAL = ("strategy", *FREE, "schedule", "dataset", "model")
@@ -104,7 +105,7 @@ class Style(Names):
     def stroke(self, hue: str, value: str) -> dict[str, float]:
         """The width and order of a line: the paper's own method is thick, behind the thin ones."""
         hue, value = self._as_strategy(hue, value)
-        if hue != "strategy" or not self.methods:
+        if hue not in ("strategy", *FREE) or not self.methods:
             return {"linewidth": LINE}
         is_own = value in self.methods
         return {"linewidth": THICK if is_own else THIN, "zorder": 2 if is_own else 3}

@@ -250,21 +250,20 @@ def page_items(spec: Spec, runs: StudyRuns, folder: Path) -> dict[str, Any]:
 
 
 def alternative_text(item: Spec, comparison: Comparison) -> str:
-    """A picture's alternative text: its title and the mean of each value of its hue."""
+    """A picture's alternative text: its title, and the means that a plain single panel shows."""
     kind, names = KINDS[item["kind"]].from_spec(item), Names.of(item["style"])
-    metric, sentences = METRICS[kind.metric], [str(item["title"]).rstrip(".")]
+    metric, title = METRICS[kind.metric], str(item["title"]).rstrip(".")
     values: defaultdict[str, list[float]] = defaultdict(list)
-    for result in comparison.results:
-        if result.metric == kind.metric and kind.hue in result.labels:
+    is_plain = not any(key in item for key in ("buckets", "smoothing", "errors"))
+    for result in comparison.results if is_plain and kind.labels() == (kind.hue,) else ():
+        if result.metric == kind.metric:
             values[result.labels[kind.hue]] += result.values.values()
     means = [
         f"{names.value(kind.hue, value)} {metric.scale * sum(runs) / len(runs):.{metric.digits}f}"
         for value, runs in values.items()
         if runs
     ]
-    if means:
-        sentences.append(f"Means of {metric.label}: {'; '.join(means)}")
-    return ". ".join(sentences) + "."
+    return f"{title}. Means of {metric.label}: {'; '.join(means)}." if means else f"{title}."
 
 
 def png_url(picture: bytes) -> str:

@@ -271,8 +271,7 @@ class FederatedRounds(Rounds):
     def report(
         self, state: RunState, works: Works, updates: Updates, pool: Pool, ledger: Ledger
     ) -> dict[str, np.ndarray]:
-        """Gather what the selector needs to know of the clients that responded, after their
-        simulated time."""
+        """Gather what the selector needs to know of the clients that responded."""
         size = self.model_bytes * (1 if pool.has_model else 2)
         clients = np.array(updates.clients, dtype=np.int64)
         seconds = self.seconds(clients, updates.steps.cpu().numpy(), size)

@@ -319,8 +319,7 @@ class ChunkedStratified(Stratified):
     retained: float = parameter(0.3, exclusiveMinimum=0, maximum=1, help="share of clients asked")
 
     def version(self) -> int:
-        """One more for other shares than the default, which were rounded wrongly (0.28 of 25 to
-        8)."""
+        """One more for shares that are not the default, once rounded wrongly (0.28 of 25 to 8)."""
         return self.science + (self.retained != ChunkedStratified.retained)
 
 

@@ -44,7 +44,6 @@ ABOVE: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsiz
 GROUP = 0.8  # the share of the distance between two places that bars take
 WHISKER = {"capsize": 0.12, "err_kws": {"color": "#333333", "linewidth": 0.8}}
 BARS: dict[str, Any] = {"saturation": 1, "width": GROUP, "gap": 0.06, "linewidth": 0} | WHISKER
-PAPER_TICK: dict[str, Any] = {"color": "#000000", "linewidth": 1.2}
 PAPER_POINT: dict[str, Any] = {"linestyle": "none", "marker": "D", "markersize": 4}
 PAPER_POINT |= {"markerfacecolor": "none", "markeredgewidth": 0.8}
 
@@ -415,11 +414,9 @@ class Bars(ValuePerRun):
         for match in matches:
             slot = hues.index(match.labels[self.hue]) if self.has_legend else 0
             position = style.shown_values[self.x].index(match.labels[self.x])
-            left = position + GROUP * (slot / len(hues) - 0.5)
-            ends = [left, left + GROUP / len(hues)]
-            height = self.scaled(match.values[0].value)
-            (tick,) = axes.plot(ends, [height, height], label=theme.paper_name(match), **PAPER_TICK)
-            tick.set_path_effects([patheffects.withStroke(linewidth=2.4, foreground="white")])
+            beside_whisker = position + GROUP * ((slot + 0.8) / len(hues) - 0.5)
+            props = PAPER_POINT | {"color": "#000000", "label": theme.paper_name(match)}
+            axes.plot(beside_whisker, self.scaled(match.values[0].value), **props)
 
     def x_title(self, style: Style) -> str:
         if self.is_profile and self.order == "value":

@@ -28,11 +28,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 seaborn = lazy("seaborn")
-INTERVALS = (
-    "means over settings, paired by seed, with 95\N{NO-BREAK SPACE}% intervals over seeds; "
-    "blue: ahead, orange: behind, gray: unclear"
-)
-AHEAD, BEHIND, UNDECIDED = *theme.COLORS[:2], theme.PAPER_GRAY
+INTERVALS = "paired means, 95\N{NO-BREAK SPACE}% intervals over seeds, gray if these hold 0"
 BAR: dict[str, Any] = {"linewidth": 6, "alpha": 0.4, "solid_capstyle": "butt"}
 POINT: dict[str, Any] = {"marker": "|", "markersize": 8, "markeredgewidth": 1.5}
 ROW, FRAME = 0.17, 0.87  # inches: the height of a strategy, and of all that is not one
@@ -97,8 +93,7 @@ class Interval(kind.Kind):
         axes.axvline(0, color=theme.PAPER_GRAY, **theme.PAPER_LINE)
         for row, value in enumerate(ranked):
             mean, (low, high) = samples[value].mean, samples[value].interval()
-            color = AHEAD if min(sign * low, sign * high) > 0 else UNDECIDED
-            color = BEHIND if max(sign * low, sign * high) < 0 else color
+            color = theme.PAPER_GRAY if low <= 0 <= high else "#000000"
             if samples[value].n > 1:
                 axes.plot([low, high], [row, row], color=color, **BAR)
             axes.plot([mean], [row], color=color, **POINT)
@@ -122,7 +117,12 @@ class Interval(kind.Kind):
         panels = [panel for _, panel in measured.groupby([*self.panels()])] if self.panels() else []
         seeds = [len(means_by_seed(panel, self.hue)) for panel in panels or [measured]]
         span = " to ".join(map(str, dict.fromkeys([min(seeds), max(seeds)])))
-        return [f"{span} seeds that all have", *super().remarks(measured, style), INTERVALS]
+        settings = counted(measured["setting"].nunique(), "setting")
+        return [
+            f"{span} seeds shared by all, in {settings}",
+            *super().remarks(measured, style),
+            INTERVALS,
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
