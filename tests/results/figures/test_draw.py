@@ -93,16 +93,15 @@ def test_the_alternative_text_is_the_title_and_the_means(
     spec: Spec, metrics: Metrics, tmp_path: Path
 ) -> None:
     """The means if it shows nothing else: neither panels nor moving averages."""
-    draw(spec, metrics(), [tmp_path / "figure.json"])
-    comparison = Comparison.read(tmp_path / "figure.json")
-    assert alternative_text(spec, comparison) == "Costs $5 & <more>."
+    plain = spec | {"rows": None, "columns": None, "pooled": ["partition", "J"]}
+    texts_of = {}
+    for name, each in {"panels": spec, "plain": plain, "moving": plain | {"smoothing": 3}}.items():
+        draw(each, metrics(), [tmp_path / "figure.json"])
+        texts_of[name] = alternative_text(each, Comparison.read(tmp_path / "figure.json"))
     values = [accuracy(name, J, "fedavg")[:, -1].mean() for name in PARTITIONS for J in WORK]
-    start = "Costs $5 & <more>. Means of Test accuracy (%): "
-    plain = {key: value for key, value in spec.items() if key not in ("rows", "columns")}
-    text = alternative_text(plain, comparison)
-    assert text.startswith(f"{start}{NAMES[0]} {np.mean(values):.2f}; ")
-    assert text.count(";") == 2
-    assert alternative_text(plain | {"smoothing": 3}, comparison) == "Costs $5 & <more>."
+    start = f"Costs $5 & <more>. Means of Test accuracy (%): {NAMES[0]} {np.mean(values):.2f}; "
+    assert texts_of["plain"].startswith(start) and texts_of["plain"].count(";") == 2
+    assert texts_of["panels"] == texts_of["moving"] == "Costs $5 & <more>."
 
 
 @pytest.mark.parametrize("kind", ["spec", "bars"])

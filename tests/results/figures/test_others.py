@@ -85,7 +85,7 @@ def test_intervals(metrics: Metrics) -> None:
         assert tuple(bar) == pytest.approx(intervals[strategy])
         assert point == pytest.approx([means[strategy]])
     assert axes.get_xlabel() == "Test accuracy\n(points), minus\nFedAvg (random)"
-    assert note(figure).startswith("36 runs; 3 seeds shared by all, in 4 settings; paired means")
+    assert note(figure).startswith("36 runs; 3 seeds shared by all (settings: 4); paired means")
     figure = make_figure(spec_of(without={"strategy": "loss"}), metrics())
     assert set(names_of(figure.axes[0])) == {"FedAvg (random)", "FedEntOpt"}
 
@@ -107,7 +107,7 @@ def test_only_what_all_strategies_have(metrics: Metrics) -> None:
     bars = [line.get_xdata() for line in figure.axes[0].lines[1:] if len(line.get_xdata()) == 2]
     ends = [test.confidence_interval() for name, test in tests.items() if name != "fedavg"]
     assert np.sort(bars, axis=0) == pytest.approx(np.sort([*ends, (0, 0)], axis=0))
-    assert "; 2 seeds shared by all, in 4 settings; " in note(figure)
+    assert "; 2 seeds shared by all (settings: 4); " in note(figure)
 
 
 def test_a_panel_for_each_partition_names_its_own_strategies(metrics: Metrics) -> None:
@@ -116,7 +116,7 @@ def test_a_panel_for_each_partition_names_its_own_strategies(metrics: Metrics) -
     assert [axes.get_title() for axes in figure.axes] == ["dir-0.1", "iid"]
     shown = [set(names_of(axes)) for axes in figure.axes]
     assert shown == [set(NAMES), {"FedAvg (random)", "FedEntOpt"}]
-    assert "; 3 seeds shared by all, in 2 settings; " in note(figure)
+    assert "; 3 seeds shared by all (settings: 2); " in note(figure)
 
 
 def test_runs_of_many_settings_are_no_seeds_of_one_another(metrics: Metrics) -> None:

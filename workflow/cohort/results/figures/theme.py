@@ -5,7 +5,7 @@ What differs from seaborn's theme `ticks` in the context `paper` is in `theme.mp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from textwrap import fill
@@ -163,6 +163,12 @@ def paper_name(match: PaperMatch) -> str:
     """The legend's name for a paper's values: `paper` or `paper (authors' log)`, by source."""
     source = match.values[0].source
     return "paper" if source == "printed" else f"paper ({source})"
+
+
+def span(numbers: Iterable[int]) -> str:
+    """The smallest and the largest number as text: `1 to 5`, or `5` if they are the same."""
+    ordered = sorted(numbers)
+    return " to ".join(dict.fromkeys([str(ordered[0]), str(ordered[-1])]))
 
 
 def show_message(axes: Axes, reason: str) -> None:

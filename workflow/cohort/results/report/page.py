@@ -10,7 +10,7 @@ import itertools
 import json
 import os
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -32,7 +32,7 @@ from cohort.results.comparison import Comparison
 from cohort.results.figures import KINDS
 from cohort.results.names import METRICS, Names
 from cohort.results.series import NO_RUNS, STATUSES
-from cohort.results.tables.tabulate import lay_out_table
+from cohort.results.tables.tabulate import lay_out_table, rounded
 
 Spec = Mapping[str, Any]
 ItemView = dict[str, Any]
@@ -253,15 +253,11 @@ def alternative_text(item: Spec, comparison: Comparison) -> str:
     """A picture's alternative text: its title, and the means that a plain single panel shows."""
     kind, names = KINDS[item["kind"]].from_spec(item), Names.of(item["style"])
     metric, title = METRICS[kind.metric], str(item["title"]).rstrip(".")
-    values: defaultdict[str, list[float]] = defaultdict(list)
     is_plain = not any(key in item for key in ("buckets", "smoothing", "errors"))
-    for result in comparison.results if is_plain and kind.labels() == (kind.hue,) else ():
-        if result.metric == kind.metric:
-            values[result.labels[kind.hue]] += result.values.values()
     means = [
-        f"{names.value(kind.hue, value)} {metric.scale * sum(runs) / len(runs):.{metric.digits}f}"
-        for value, runs in values.items()
-        if runs
+        f"{names.value(kind.hue, result.labels[kind.hue])} {rounded(result.sample.mean, metric)}"
+        for result in (comparison.results if is_plain and kind.labels() == (kind.hue,) else ())
+        if result.metric == kind.metric and result.values
     ]
     return f"{title}. Means of {metric.label}: {'; '.join(means)}." if means else f"{title}."
 

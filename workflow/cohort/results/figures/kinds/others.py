@@ -114,15 +114,11 @@ class Interval(kind.Kind):
         return counted(measured["digest"].nunique(), "run")
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
-        panels = [panel for _, panel in measured.groupby([*self.panels()])] if self.panels() else []
-        seeds = [len(means_by_seed(panel, self.hue)) for panel in panels or [measured]]
-        span = " to ".join(map(str, dict.fromkeys([min(seeds), max(seeds)])))
-        settings = counted(measured["setting"].nunique(), "setting")
-        return [
-            f"{span} seeds shared by all, in {settings}",
-            *super().remarks(measured, style),
-            INTERVALS,
-        ]
+        panels = [panel for _, panel in measured.groupby([*self.panels()] or (lambda row: 0))]
+        seeds = theme.span(len(means_by_seed(panel, self.hue)) for panel in panels)
+        settings = theme.span(panel["setting"].nunique() for panel in panels)
+        shared = f"{seeds} seeds shared by all (settings: {settings})"
+        return [shared, *super().remarks(measured, style), INTERVALS]
 
 
 @dataclass(frozen=True, kw_only=True)
