@@ -398,7 +398,7 @@ def best_keys(results: Mapping[Key, Runs], labels: Sequence[str], better: str) -
 
     Results without strategies compete along their last label that is no condition: one data set is
     not better than another. They are paired by seed; without two seeds in common they cannot be
-    separated. Fewer than five runs are too few for a verdict and take no part.
+    separated. Fewer than five runs take no part. If all are alike, none is the best.
     """
     rivals = [label for label in labels if label not in CONDITIONS]
     if not better or not rivals:
@@ -415,6 +415,6 @@ def best_keys(results: Mapping[Key, Runs], labels: Sequence[str], better: str) -
         others = [key for key in contest if key != first]
         p_values = [paired_differences(contest[first], contest[key]).p_value() for key in others]
         tested = zip(others, p_values, statistics.holm_levels(p_values), strict=True)
-        if others:
-            winners |= {first, *(key for key, p_value, level in tested if p_value > level)}
+        best = {first, *(key for key, p_value, level in tested if p_value > level)}
+        winners |= best if len(best) < len(contest) else set()
     return winners

@@ -45,8 +45,8 @@ AGREEMENT = (
     "half of the distance to them; differs: its 95 % interval lies outside."
 )
 BOLD = (
-    "Bold: of at least five seeds, the best mean and all that cannot be separated from it "
-    "(t-tests at 5 % with Holm's correction, paired by seed)."
+    "Bold: of at least five seeds, the best mean and all that cannot be separated from it, where "
+    "any can (t-tests at 5 % with Holm's correction, paired by seed)."
 )
 DASH = f"{NO_VALUE}: not planned, or no value in these runs."
 MEASURE = "Measure"  # the head of a column of them
