@@ -107,6 +107,7 @@ BASELINE = "fedavg"  # the strategy that all others are compared with
 CLIENT = "client"
 """The label of results that are clients' and not runs'."""
 LABELS = {"dataset": "Data set", "lr": "Learning rate", "cohort": "Clients in a round"}
+LABELS |= {"batch": "Batch size"}
 SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy", *FREE)
 
 
