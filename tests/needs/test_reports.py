@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 
 from cohort.core.randomness import generator
 from cohort.selection.entropy import Entropy
@@ -12,6 +13,7 @@ from cohort.selection.peco import Peco
 from cohort.selection.selector import Selector
 from cohort.training.task import Task
 from tests.needs.by_hand import COUNTS, MODEL_BYTES, RESERVED, costs, played, spying, task_by_hand
+from tests.training.test_whose_samples import Last
 
 MANY = np.random.default_rng(1).integers(0, 9, (10, 4))
 CountsSpy = spying("label_counts")
@@ -135,10 +137,16 @@ def test_who_overlaps_is_known_from_the_start_and_nothing_is_sent():
 
 def test_peco_records_whom_it_prefers():
     """Equal probabilities in the first round of the clients with samples, of which two in three
-    overlap. Later client 1, whose predictions are wrong most often, is less likely."""
+    overlap. Later client 1, whose predictions are wrong most often, is less likely. Of one client
+    against three regular ones, of which one has no samples: 1/3 to a mean of 2/9."""
     metrics = played(overlapping(Peco(), [1, 2], rounds=3, cohort=4)).history.metrics
     masses, preferences = (
         np.array(metrics[f"overlapping_{name}"])[:, 1] for name in ("probability", "preference")
     )
     assert masses[0] == 2 / 3 and preferences[0] == 2.0 and preferences[2] < 2
     np.testing.assert_allclose(preferences, masses / (1 - masses), rtol=1e-12)
+    metrics = played(overlapping(Peco(), [1], rounds=1, cohort=4)).history.metrics
+    assert metrics["overlapping_preference"] == [(1, pytest.approx(1.5))]
+    for borrowers, share in (([0, 1], 0.5), ([1, 2], 1.0)):  # of the cohort, clients 2 and 1
+        metrics = played(overlapping(Last(), borrowers, cohort=2)).history.metrics
+        assert metrics["overlapping_chosen"] == [(1, share)]

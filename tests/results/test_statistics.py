@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -162,6 +163,7 @@ def test_whether_a_papers_value_agrees(
         (0.96, "%", 2),  # 4 % of errors: the last number with two points
         (0.989, "%", 0.55),
         (1.0, "%", 0),
+        (0.01, "%", 0.5),
         (0.0023, "points", 2),  # a gain near 0 is in the middle of its scale
         (-0.0155, "points", 2),
     ],
@@ -227,3 +229,24 @@ def test_how_often_a_difference_of_one_standard_deviation_is_confirmed(n: int, p
     """Normal noise; ten seeds need nine on one side, as eight need seven."""
     differences = np.random.default_rng(1).normal(1, 1, (4000, n))
     assert share_of_verdicts("better", differences) == pytest.approx(power, abs=0.025)
+
+
+def test_the_interval_of_an_estimate_has_95_percent_of_its_bootstrap() -> None:
+    assert statistics.Estimate.of(0.0, np.arange(1001.0)).interval == (25, 975)
+
+
+def test_a_diverged_run_counts_with_chance_level_in_the_standings() -> None:
+    runs = [("a", "done", 0.5), ("b", "diverged", 0.4)]
+    frame = pd.DataFrame(runs, columns=["strategy", "status", "value"], index=["0", "1"])
+    frame = frame.rename_axis("digest").reset_index()
+    frame = frame.assign(seed="0", metric="test_accuracy", round=1, client=None, classes=10)
+    frame = frame.astype({"metric": "string", "round": "Int64"})
+    values = statistics.runs_by_setting(frame, "test_accuracy", "last", ["strategy"])["value"]
+    assert sorted(values) == [0.1, 0.5]
+
+
+def test_seeds_that_are_not_in_all_settings_do_not_count() -> None:
+    rows = [("a", "x", "0", 0.2), ("a", "y", "0", 0.4), ("a", "x", "1", 0.6)]
+    frame = pd.DataFrame(rows, columns=["strategy", "setting", "seed", "value"])
+    means = statistics.means_by_seed(frame, "strategy")
+    assert means["a"].to_dict() == {"0": pytest.approx(0.3)}

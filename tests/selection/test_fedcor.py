@@ -93,3 +93,19 @@ def test_a_chosen_client_counts_less_until_the_next_update():
         state = selector.observe(state, cohort, {}, full_view)
         counts.append(int(state["chosen"].sum()))
     assert counts == [0, 0, 1, 2, 2, 1]  # rounds 3 and 4, a random one, and 6 after an update
+
+
+def test_losses_fade_and_chosen_clients_count_less_each_at_its_own_rate():
+    """Changes of the loss of 0 and 1 with weights of 0.9 and 1 have a variance of p (1 - p), with
+    p = 0.9 / 1.9. A client chosen once counts half: 1.2 / 2 is less than 1."""
+    fading, rng = FedCor(warmup=9, annealing=0.5, memory_decay=0.9), np.random.default_rng(0)
+    state = fading.begin(view(1, np.ones(1), np.zeros(1)), rng)
+    for loss in (5.0, 5.0, 6.0):
+        lone = view(1, np.ones(1), np.array([loss]))
+        state = fading.observe(state, np.array([0]), {}, lone)
+    variance = 0.9 / 1.9 * (1 - 0.9 / 1.9)
+    assert state["points"][0, 0] ** 2 == pytest.approx(variance - 0.01**2, abs=1e-9)
+    lasting, two = FedCor(annealing=0.5, memory_decay=1.0), view(1, np.ones(2))
+    state = lasting.begin(two, rng) | {"points": np.diag([1.2, 1.0])}
+    state |= {"round": np.array([17]), "chosen": np.array([1, 0])}
+    assert lasting.select(state, np.arange(2), two, rng).tolist() == [1]

@@ -149,3 +149,12 @@ def test_who_does_not_answer_keeps_its_update():
     state = selector.observe(state, np.array([2, 0]), {"bias_update": reports}, run_view)
     assert state["seen"].tolist() == [False, False, True]
     assert state["updates"].tolist() == [[0, 0], [0, 0], [1, 2]]
+
+
+def test_absent_clients_are_represented_too():
+    """At 0, 1, 10, 11 and 12, of which the last two are away: the one at 10 is nearest to all."""
+    line = np.array([0.0, 1, 10, 11, 12])
+    state = {"seen": np.ones(5, bool), "updates": np.ones((5, 1), np.float32)}
+    state["distances"] = np.abs(np.subtract.outer(line, line))
+    there, rng = np.arange(3), np.random.default_rng(0)
+    assert DivFl().select(state, there, alike(5, 1), rng).tolist() == [2]

@@ -123,3 +123,13 @@ def test_it_is_what_the_code_does(seed: int):
         percentiles.append(state["percentile"][0])
     steps = np.diff(percentiles)
     assert literal.threshold in percentiles[-2:] and {-5, 0, 5} == set(steps)
+
+
+def test_a_cohort_of_all_clients_is_everybody():
+    """Of whom two were not explored yet."""
+    view = View(clients=5, cohort=5, sizes=np.full(5, 9), reports={})
+    view.reports.update(expected_duration=np.ones(5), samples_per_round=np.full(5, 9))
+    selector, rng = OortFedScale(), np.random.default_rng(0)
+    reports = {"last_batch_loss_norm": np.ones(3), "duration": np.ones(3)}
+    state = selector.observe(selector.begin(view, rng), np.arange(3), reports, view)
+    assert sorted(selector.select(state, np.arange(5), view, rng)) == [*range(5)]

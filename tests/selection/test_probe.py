@@ -193,3 +193,14 @@ def test_what_a_probe_costs_is_recorded():
         probes = sum(min(2, steps) for steps in epoch.values())
         remaining = sum(2 * epoch[client] for client in chosen.tolist())
         assert state.history.cost["client_steps"][round][1] == probes + remaining
+
+
+def test_the_number_of_explorers_is_rounded():
+    """0.2 of four clients are one: the fourth of the cohort is any of three that are alike."""
+    norms = np.array([9.0, 8, 7, 6, 6, 6])
+    view = dataclasses.replace(alike(6, 4), rounds=99, reports={"probe_norm": norms})
+    selector = Probe(beta=0.0, epsilon=0.2, patience=1.0, temperature=1e9)
+    state = selector.begin(view, default_rng(0)) | {"last": np.zeros(6, int)}
+    cohorts = [selector.select(state, np.arange(6), view, default_rng(i)) for i in range(20)]
+    assert {tuple(cohort[:3]) for cohort in cohorts} == {(0, 1, 2)}
+    assert len({cohort[3] for cohort in cohorts}) > 1

@@ -166,3 +166,10 @@ def test_equally_fast_clients_are_tiered_at_random():
     first, second = (Tifl().begin(view, default_rng(seed))["tier"] for seed in (0, 1))
     assert sorted(first) == sorted(second) == sorted([*range(5)] * 2)
     assert first.tolist() != second.tolist()
+
+
+def test_credits_are_shared_among_the_tiers_and_rounded_up():
+    view = view_of(np.arange(10.0), np.zeros(10), cohort=2, rounds=7)
+    for share, credits in ((1.0, 4), (1.5, 6)):  # 7 / 2 and 10.5 / 2
+        state = Tifl(tiers=2, credits=share).begin(view, default_rng(0))
+        assert state["credits"].tolist() == [credits] * 2

@@ -175,6 +175,10 @@ def test_fednova_measures_the_sum_of_its_factors():
     assert merged.measured["nova_factor"] == pytest.approx(float(expected) / 100)
     merged = FedNova(shares="equal").apply(START, of_forty, {})
     assert merged.measured["nova_factor"] == pytest.approx(0.5 * 5 / 2 + 0.5 * 5 / 8)
+    halves = {"samples": 40, "factors": torch.tensor([0.5, 0.5]).double()}  # stand for shares
+    weighed = updates([[-1, 1], [1, -3]], [3, 1], [2, 2], **halves)
+    for shares in ("all", "equal"):
+        assert FedNova(shares=shares).apply(START, weighed, {}).measured["nova_factor"] == 1
 
 
 def test_scaffold_with_a_cohort_from_a_random_start_by_hand():
@@ -255,8 +259,12 @@ MARGINS = [3**-0.25, 4**-0.25, 100]
         # outputs without bias are [1, 2, 0] and [-1, .5, -2.5]; those of the missing class 2 are
         # halved, its bias is not
         (FedRS(alpha=0.5), LABELS, [[1.1, 1.8, 0.3], [-0.9, 0.3, -0.95]]),
-        # margins are 3^-1/4 and 4^-1/4; the logit of the missing class drops by 100
-        (FedLC(), LABELS, np.array([[1.1, 1.8, 0.3], [-0.9, 0.3, -2.2]]) - MARGINS),
+        # margins are twice 3^-1/4 and 4^-1/4; the logit of the missing class drops by 100
+        (
+            FedLC(tau=2.0),
+            LABELS,
+            np.array([[1.1, 1.8, 0.3], [-0.9, 0.3, -2.2]]) - np.multiply(2, MARGINS),
+        ),
         # balanced classes: FedRS restricts nothing, FedLC shifts all logits equally
         (FedRS(alpha=0.2), BALANCED, [[1.1, 1.8, 0.3], [-0.9, 0.3, -2.2]]),
         (FedLC(tau=1.0), BALANCED, [[1.1, 1.8, 0.3], [-0.9, 0.3, -2.2]]),

@@ -4,9 +4,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cohort.core.errors import UserError
+from cohort.results.claims.claim import Point, PointComparison
 from tests.results.claims.samples import Cell, claim, final, matrix, single, verdict
 
 PARTITIONS, STRATEGIES = {"along": "partition"}, {"along": "strategy"}
@@ -214,3 +216,16 @@ def test_mistakes(kind: str, fields: dict[str, Any], cells: list[Cell], sentence
     with pytest.raises(UserError, match=sentence):
         invalid.check()
         invalid.planned_comparisons(matrix(main=cells))
+
+
+def test_sides_by_hand() -> None:
+    """Of values by which a paper contradicts itself, or bears out what it says."""
+    assert claim("range", along="partition", below=30).side(None, [10.0, 40.0]) == -1
+    points = [Point("main", {"partition": name}, []) for name in "ab"]
+    best = {"along": "partition", "metric": "test_loss"}
+    assert claim("best", among=["a"], **best).side(PointComparison(points), [0.2, 0.5]) == 1
+    assert not claim("best", among=["a", "b"], **best).has_enough(points)  # without a rival
+    for margin, mean in ((0, 3.0), (2, 1.0)):
+        average = claim("average", along="strategy", pairs=[["b", "a"]], margin=margin)
+        values = [np.array([9.0, 0.0, 0.0]), np.zeros(3)]
+        assert average.clauses(None, values)[0][0].tolist() == [mean]

@@ -96,6 +96,9 @@ def test_the_bounds_that_are_shown_are_those_that_decide() -> None:
     ((_, bounded),) = judged.decide([[[good, bad]]])
     assert bounded is not None and bounded[0] == good
     assert bounded[1:] == pytest.approx((1 - 2.2622 / 10**0.5, 1 + 1.8331 / 10**0.5), abs=1e-4)
+    ((_, bounded),) = judged.decide([[[UP], [UNCLEAR]]])  # of two contrasts the worse one
+    assert bounded is not None and bounded[0] == UNCLEAR
+    assert decide([[[Sample(10, 0.0, 1.0, 5, 5)]]]) == ["undecided"]  # no tie: its values differ
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from cohort.core.errors import UserError
 from cohort.core.sealed_json import to_sealed_json
-from cohort.results.comparison import Comparison, Table
+from cohort.results.comparison import Comparison, Table, best_keys
 from cohort.results.series import write_metrics
 from tests.results.tables.conftest import Spec, written
 
@@ -177,3 +177,13 @@ def test_mistakes(fields: Spec, sentence: str) -> None:
     with pytest.raises(UserError) as error:
         Table(**{"metric": "test_accuracy", "rows": ["J"]} | fields).check()
     assert sentence in str(error.value)
+
+
+def test_bold_has_holms_correction() -> None:
+    """Behind by 1, 2, 1.5, 1.2 and -0.1: p = 0.032, clear of one rival and not of three."""
+    lead = dict(zip("01234", (1, 2, 1.5, 1.2, -0.1), strict=True))
+    runs = {("a",): dict.fromkeys(lead, 50.0)}
+    behind = {seed: 50 - by for seed, by in lead.items()}
+    assert best_keys(runs | {("b",): behind}, ["strategy"], "high") == {("a",)}
+    three = {(name,): behind for name in "bcd"}
+    assert best_keys(runs | three, ["strategy"], "high") == set()

@@ -39,6 +39,8 @@ def test_half_of_the_clients_are_stragglers_for_the_whole_run():
     # a fifth of the 500 completes all epochs
     assert slow[0] == 0 and slow[1:5].sum() == pytest.approx(400, abs=40)
     assert stats.chisquare(slow[1:5]).pvalue > 0.01
+    many = parse_participation("stragglers-0.29").efforts(100, 10**6, np.random.default_rng(0))
+    assert (many < 10**6).sum() == 29
 
 
 def test_clients_that_drop_out_do_not_train_and_have_their_own_random_draws():
