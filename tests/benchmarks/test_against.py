@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import against
-from benchmarks.against import Comparison, Trees, compare, compare_rounds
+from benchmarks.against import Comparison, Trees, compare_rounds
 from benchmarks.contest import Entry
 from benchmarks.peers import ROOT
 from benchmarks.processes import Failed, times_faster
@@ -60,37 +60,6 @@ def test_the_ratio_is_the_median_over_pairs():
     far = Comparison("W1", "s/round", [1.0, 4.0, 1.0], [1.04, 4.16, 1.0])
     assert not close.worse and close.row()[4:] == ["1.030", "1.015 to 1.035", "3", "ok"]
     assert far.worse and far.row()[-1] == "**worse by more than 3%**"
-
-
-def test_exit_status(capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    def fail(trees: Trees, folder: Path) -> list[Comparison]:
-        raise Failed("out of memory")
-
-    parts: dict[str, against.Part] = {
-        "same": lambda trees, folder: [Comparison("same", "s", [1.0], [1.0])],
-        "slow": lambda trees, folder: [Comparison("slow", "s", [1.0], [2.0])],
-        "fail": fail,
-    }
-    trees = Trees(tmp_path, tmp_path)
-    assert compare(["same"], parts, trees) == 0
-    assert compare(["same", "slow"], parts, trees) == 1
-    capsys.readouterr()
-    assert compare(["fail", "same"], parts, trees) == 1
-    printed = capsys.readouterr()
-    assert "| same | s " in printed.out and "fail: out of memory" in printed.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["HEAD", "W9"], "there is no part W9; choose from W1, W2, W2a, W3, W5, W6"),
-        (["no-such-revision"], "git has no revision 'no-such-revision'"),
-    ],
-)
-def test_bad_arguments(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(SystemExit):
-        against.main(arguments)
-    assert message in capsys.readouterr().err
 
 
 @pytest.mark.slow

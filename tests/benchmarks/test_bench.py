@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
-from benchmarks import __main__ as command
-from benchmarks import contest as contests
-from benchmarks import peers, training, work
+from benchmarks import training, work
 from benchmarks.contest import FLOWER, OURS, OURS_PER_MACHINE, PLAIN, Outcome
 from benchmarks.tables import number, put_section, table
 from benchmarks.workloads import W1, Workload
-from tests.conftest import ROOT
-
-
-@pytest.mark.long
-def test_a_peer_that_is_not_installed_is_left_out(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    monkeypatch.setattr(contests, "python_of", lambda peer: None)
-    monkeypatch.setattr(training, "ALL", (OURS, PLAIN, FLOWER))
-    before = command.PAGE.read_bytes()
-    assert command.main(["W1", "--tiny"]) == 0
-    printed, log = capsys.readouterr()
-    assert re.search(r"\| Flower +\| not installed ", printed)
-    assert "Flower: not installed, left out (make bench-peers)" in log
-    assert "| ours, one process " in printed
-    assert command.PAGE.read_bytes() == before
 
 
 def test_the_table_of_a_workload(monkeypatch: pytest.MonkeyPatch, tmp_path):
@@ -67,22 +47,6 @@ def test_replacing_a_section_keeps_the_rest_of_the_page():
     assert again == text.replace("one", "three") and "Before." in again and "Between." in again
     with pytest.raises(ValueError, match="end of W1"):
         put_section(text.replace("<!-- end of W1 -->", ""), "W1", "four")
-
-
-def test_the_page_has_a_place_for_every_part():
-    text = command.PAGE.read_text()
-    for name in (*command.PARTS, command.GPU):
-        assert text.count(f"<!-- {name}: made by") == 1
-
-
-def test_every_peer_is_pinned_and_has_a_make_target():
-    makefile = (ROOT / "Makefile").read_text()
-    for peer in peers.PEERS:
-        lines = (ROOT / f"benchmarks/peers/{peer}.txt").read_text().split()
-        assert all(
-            "==" in line for line in lines if not line.startswith("--") and "://" not in line
-        )
-        assert f".environments/{peer}/ready" in makefile
 
 
 def test_numbers_and_tables():

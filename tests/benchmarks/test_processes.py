@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks import peers
-from benchmarks.processes import Command, Failed, Workers, time_interleaved, times_faster
+from benchmarks.processes import Command, Failed, Workers, times_faster
 
 LIVE = """
 import numpy, sys, time
@@ -47,13 +47,6 @@ def test_memory_of_a_round(tmp_path: Path):
     assert 50 < second - first < 75 and first > 60
 
 
-def test_a_process_that_dies(tmp_path: Path):
-    with live(tmp_path, dies=2) as variant:
-        variant.run()
-        with pytest.raises(Failed, match="enough"):
-            variant.run()
-
-
 def test_a_command_runs_once_per_round(tmp_path: Path):
     calls = []
     command = Command(
@@ -67,14 +60,3 @@ def test_a_command_runs_once_per_round(tmp_path: Path):
 def test_speedup_is_the_median_ratio_within_sweeps():
     """The ratios 2, 4 and 1.5 have median 2, while the ratio of the medians is 9 / 6."""
     assert times_faster([2.0, 40.0, 9.0], [1.0, 10.0, 6.0]) == 2.0
-
-
-def test_other_variants_continue_after_a_failure(tmp_path: Path):
-    """The warm-up is not counted."""
-    code = "import pathlib, sys; file = pathlib.Path('n'); file.open('a').write('x'); "
-    code += "sys.exit('on purpose' if len(file.read_text()) == 3 else 0)"
-    good = Command([sys.executable, "-c", ""], os.environ, tmp_path)
-    bad = Command([sys.executable, "-c", code], os.environ, tmp_path)
-    seconds, failures = time_interleaved({"good": good, "bad": bad}, 4)
-    assert len(seconds["good"]) == 4 and "bad" not in seconds
-    assert failures == {"bad": "on purpose\n"}

@@ -96,15 +96,8 @@ def test_who_says_what_by_hand():
 def test_a_title_may_stand_seven_lines_above_and_the_plays_end_at_a_line(
     cut: int, expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ):
-    lines = [
-        "",
-        "CYMBELINE",
-        "by William Shakespeare",
-        "KING JOHN",
-        *[""] * 6,
-        "by William Shakespeare",
-        *["  A. a", "  B. b"] * 4,
-    ]
+    lines = ["", "CYMBELINE", "by William Shakespeare", "KING JOHN", *[""] * 6]
+    lines += ["by William Shakespeare", *["  A. a", "  B. b"] * 4]
     text = texts.HEAD + "\n".join(lines)
     last = len(text.splitlines()) - 2  # from 0, and without the file's first line
     monkeypatch.setattr(module, "LAST_LINE", last - cut)

@@ -12,16 +12,9 @@ from cohort.partition import Pool, parse_partition
 from cohort.partition.schemes import Scheme, share_evenly
 
 LABELS = np.random.default_rng(5).permutation(np.repeat(np.arange(5), [400, 300, 250, 150, 100]))
-NAMES = [
-    "iid-overlap0.2x2",
-    "iid-overlap0.5x9",
-    "iid-overlap0.1+0.3",
-    "classes-2-overlap0.3x4",
-    "sampled-1-3-overlap0.05+0.1+0.4",
-    "dir-0.5-overlap0.2x3",
-    "dirplain-5-overlap0.3x1",
-    "quantity-5-overlap0.25x2",
-]
+NAMES = ["iid-overlap0.2x2", "iid-overlap0.5x9", "iid-overlap0.1+0.3", "classes-2-overlap0.3x4"]
+NAMES += ["sampled-1-3-overlap0.05+0.1+0.4", "dir-0.5-overlap0.2x3", "dirplain-5-overlap0.3x1"]
+NAMES += ["quantity-5-overlap0.25x2"]
 REPLACING = [f"{name}-replace" for name in NAMES]
 Parts = list[np.ndarray]
 

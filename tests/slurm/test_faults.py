@@ -115,14 +115,8 @@ def preempted(lab: Lab) -> None:
     """The job of the only cell has to make room in the middle, and the cell goes on from there."""
     driver = lab.begin()
     pause_in_the_middle(lab)
-    command(
-        "sbatch",
-        "--partition=urgent",
-        "--ntasks=2",
-        "--wrap=sleep 1",
-        "--output=/dev/null",
-        f"--chdir={lab.root.parent}",
-    )
+    urgent = ["sbatch", "--partition=urgent", "--ntasks=2", "--wrap=sleep 1"]
+    command(*urgent, "--output=/dev/null", f"--chdir={lab.root.parent}")
     output, _ = driver.communicate(timeout=300)
     assert driver.returncode == 0, output
     assert "start at round 0" not in log_of(lab)

@@ -12,14 +12,8 @@ import pytest
 from tests.workflow.conftest import Project
 
 PACKAGES = {"cohort", "torch", "numpy", "h5py", "llvmlite", "safetensors"}
-FOREIGN = (
-    "cohort.plan",
-    "cohort.results.figures",
-    "cohort.results.tables",
-    "cohort.results.claims",
-    "cohort.partition.deal",
-    "cohort.data.parsers",
-)
+RESULTS = tuple(f"cohort.results.{name}" for name in ("figures", "tables", "claims"))
+FOREIGN = ("cohort.plan", *RESULTS, "cohort.partition.deal", "cohort.data.parsers")
 BY_HAND = "from cohort.commands.cli import main; main(['run', '{plan}', '--until', '1'])"
 BY_SNAKEMAKE = """
 import runpy, types
