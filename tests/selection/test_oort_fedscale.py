@@ -126,7 +126,7 @@ def test_it_is_what_the_code_does(seed: int):
 
 
 def test_a_cohort_of_all_clients_is_everybody():
-    """Of whom two were not explored yet."""
+    """A cohort as large as the federation holds the two clients never explored, too."""
     view = View(clients=5, cohort=5, sizes=np.full(5, 9), reports={})
     view.reports.update(expected_duration=np.ones(5), samples_per_round=np.full(5, 9))
     selector, rng = OortFedScale(), np.random.default_rng(0)

@@ -156,6 +156,8 @@ def test_a_papers_curve_is_in_its_panel_and_in_the_color_of_its_hue(
     assert (first[0].get_color(), fourth[0].get_color()) == (COLORS[1], COLORS[0])
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == [*NAMES, "paper (authors' log)"]
+    (named,) = make_figure(with_paper | {"direct": True}, metrics()).legends
+    assert [text.get_text() for text in named.get_texts()] == legend[-1:]
     assert "some of the paper's values are doubtful: unsure of the seed" in note(figure)
     assert (first[0].get_marker(), first[0].get_linestyle()) == ("D", "None")
     monkeypatch.setattr(means, "FEW_POINTS", 2)

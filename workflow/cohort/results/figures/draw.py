@@ -256,7 +256,7 @@ def _entries(kind: Kind, grids: list[Grid], style: Style) -> dict[str, Any]:
     for axes in (axes for grid in grids for axes in grid.values()):
         handles, labels = axes.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
-    return entries if len(entries) > 1 else {}  # a single one tells nothing apart
+    return {} if kind.has_legend and len(entries) == 1 else entries  # a lone hue needs no name
 
 
 def _add_legend(figure: Figure, entries: dict[str, Any]) -> float:
