@@ -22,9 +22,9 @@ class History:
     """The history of a run, round by round: metrics and costs as (round, value) pairs, the cohort
     and those of its clients that responded.
 
-    `traffic` holds the bytes sent in all rounds, by content and recipient (see TRAFFIC_COSTS). For
-    a probing selector, `pools` and `norms` hold each round's probed clients and the norms of their
-    probes. For a profiled run, `profile` holds tables with a row for each local step (see PROFILE).
+    `traffic` holds the bytes sent in all rounds, by content and recipient (see TRAFFIC_COSTS). With
+    a probing selector, `pools` and `norms` hold the clients probed in each round and their probes'
+    norms (recorded as float32); with profiling, `profile` holds a row per local step (see PROFILE).
     """
 
     metrics: Series = field(default_factory=lambda: defaultdict(list))
@@ -71,7 +71,7 @@ class History:
             arrays["responders"] = _padded(self.responders, NOBODY)
         if self.pools:
             arrays["probes/pools"] = _padded(self.pools, NOBODY)
-            arrays["probes/norms"] = _padded(self.norms, np.nan)
+            arrays["probes/norms"] = _padded(self.norms, np.nan).astype(np.float32)
         if self.profile:
             columns = zip(PROFILE, np.concatenate(self.profile).T, strict=True)
             arrays |= {f"profile/{name}": column for name, column in columns}

@@ -319,7 +319,7 @@ def _columns_of(record: Record) -> dict[str, Columns]:
         cohorts["responders"] = pa.array(history.responders, CLIENT_LISTS)
     if history.pools:
         cohorts["pool"] = pa.array(history.pools, CLIENT_LISTS)
-        cohorts["probe_norms"] = pa.array(history.norms, pa.list_(pa.float64()))
+        cohorts["probe_norms"] = pa.array(history.norms, pa.list_(pa.float32()))
     profile = np.concatenate(history.profile).T if history.profile else ()
     return {
         "curves": {
