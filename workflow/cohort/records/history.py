@@ -24,7 +24,7 @@ class History:
 
     `traffic` holds the bytes sent in all rounds, by content and recipient (see TRAFFIC_COSTS). With
     a probing selector, `pools` and `norms` hold the clients probed in each round and their probes'
-    norms (recorded as float32); with profiling, `profile` holds a row per local step (see PROFILE).
+    norms (rounded to float32); with profiling, `profile` holds a row per local step (see PROFILE).
     """
 
     metrics: Series = field(default_factory=lambda: defaultdict(list))
@@ -71,7 +71,7 @@ class History:
             arrays["responders"] = _padded(self.responders, NOBODY)
         if self.pools:
             arrays["probes/pools"] = _padded(self.pools, NOBODY)
-            arrays["probes/norms"] = _padded(self.norms, np.nan).astype(np.float32)
+            arrays["probes/norms"] = _padded(self.norms, np.nan)
         if self.profile:
             columns = zip(PROFILE, np.concatenate(self.profile).T, strict=True)
             arrays |= {f"profile/{name}": column for name, column in columns}
@@ -91,7 +91,7 @@ class History:
             pools=_rows(arrays.get("probes/pools", ())),
         )
         norms = zip(arrays.get("probes/norms", ()), history.pools, strict=True)
-        history.norms = [row[: len(pool)] for row, pool in norms]
+        history.norms = [row[: len(pool)].astype(np.float32) for row, pool in norms]
         if "profile/round" in arrays:
             columns = [np.asarray(arrays[f"profile/{name}"]) for name in PROFILE]
             history.profile = [np.stack(columns, axis=1)]

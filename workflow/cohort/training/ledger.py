@@ -95,7 +95,7 @@ class Ledger:
         history.responders.append(self.cohort if self.responders is None else self.responders)
         if self.probe is not None:
             history.pools.append(self.probe[0])
-            history.norms.append(self.probe[1])
+            history.norms.append(self.probe[1].astype(np.float32))
         for notes in self.profile:
             history.profile.append(np.insert(notes, 0, round, axis=1))
         seconds = self.seconds()
