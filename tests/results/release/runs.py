@@ -31,7 +31,7 @@ def random_record(seed: int, **settings: Any) -> Record:
         history.responders.append(cohort[: 1 if seed % 6 == 3 else None])
         if seed % 3 == 0:
             history.pools.append(rng.permutation(CLIENTS)[:3])
-            history.norms.append(rng.random(3))
+            history.norms.append(rng.random(3, np.float32))
         if seed % 4 == 1:
             history.profile.append(np.column_stack([[round, round], rng.random((2, 5))]))
     history.add_traffic({"model": {"server": 7, "clients": 14}})
