@@ -21,15 +21,19 @@ def test_one_export_hides_no_other_release(
     for cell in plan.cells.values():
         finish(cell)
     for name in ("six", "demo"):
-        write_release(
-            tmp_path / RELEASED / name, name, map(read, Path("results").rglob("seed0*.h5"))
-        )
+        records = map(read, Path("results").rglob("seed0*.h5"))
+        write_release(tmp_path / RELEASED / name, name, records)
     monkeypatch.setattr("cohort.core.shipped.ROOT", tmp_path)
     monkeypatch.setattr("cohort.results.release.folder.ROOT", tmp_path)
     output_of("export", "six", "--only", "seed=1")
     assert "4 runs here already" in output_of("restore", "six")
     assert "2 runs that no study plans" not in output_of("restore", "demo")
     assert load_frames("six", "released").runs["seed"].nunique() == 2
+    manifest = read_manifest(Path(RELEASED, "six"))
+    shutil.rmtree("results/cells")
+    output_of("restore", "six")
+    output_of("export", "six")  # a run's copy does not replace it
+    assert read_manifest(Path(RELEASED, "six")) == manifest
 
 
 @pytest.mark.parametrize("option", ["--only=seed=0", "--seeds=1", "--scale=smoke", "--seeds=4"])
@@ -41,9 +45,7 @@ def test_a_part_keeps_the_whole(plan: Plan, output_of: Callable[..., str], optio
     assert read_manifest(Path("out/six"))["runs"] == 8
     replan(lr=0.1)
     finish(next(iter(replan(lr=0.1).cells.values())))
-    assert output_of("export", "six", "--to", "out").endswith(
-        "; 8 dropped that six no longer has\n"
-    )
+    assert "; 8 dropped that six no longer has\n" in output_of("export", "six", "--to", "out")
 
 
 @pytest.mark.slow
