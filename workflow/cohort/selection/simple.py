@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from cohort.core.components import SHARE, parameter
+from cohort.data.sampling import floor_share
 from cohort.selection.selector import Clients, Reports, Rng, Selector, State, View
 
 
@@ -177,8 +178,8 @@ class Afl(HighestLoss):
         candidates = leave_out_empty(candidates, view)
         values = np.sqrt(np.maximum(view.sizes[candidates], 1)) * state["loss"][candidates]
         values = np.clip(values, 0, values[np.isfinite(values)].max(initial=0))
-        best = np.argsort(values, kind="stable")[int(self.alpha1 * len(values)) :]
-        count = min(int((1 - self.alpha3) * view.cohort), len(best))
+        best = np.argsort(values, kind="stable")[floor_share(len(values), self.alpha1) :]
+        count = min(floor_share(view.cohort, 1 - self.alpha3), len(best))
         positions = best[draw_without_replacement(self.alpha2 * values[best], count, rng)]
         others = rng.choice(np.delete(candidates, positions), view.cohort - count, replace=False)
         return np.concatenate([candidates[positions], others])
