@@ -51,9 +51,9 @@ class ExpectedSpy(Spy):
 
 
 def test_an_expected_round_has_both_transfers(monkeypatch: pytest.MonkeyPatch):
-    """One step on a batch of 10, and the model there and back."""
+    """One step on a batch of 10, but none without samples, and the model there and back."""
     played(timed(selector := ExpectedSpy(), monkeypatch))
-    expected = [1 + 4, 10 + 16, 10 + 4, 10 + 4]
+    expected = [1 + 4, 10 + 16, 10 + 4, 0 + 4]
     assert selector.views[0].reports["expected_duration"].tolist() == expected
     assert selector.views[0].reports["transfer_time"].tolist() == [2, 8, 2, 2]
 

@@ -39,7 +39,7 @@ class LocalWork:
         steps, per_epoch = local_steps(size, settings)
         rng = generator(settings.seed, "batches", round=self.round, client=self.client)
         draw = np.arange if self.in_order or settings.order == "dealt" else rng.permutation
-        for step in range(steps if size else 0)[: self.end]:
+        for step in range(steps)[: self.end]:
             position = step % per_epoch
             if position == 0:
                 order = draw(size)
@@ -51,10 +51,12 @@ Works = Sequence[LocalWork]
 
 
 def local_steps(size: int, settings: Settings) -> tuple[int, int]:
-    """The number of steps that J asks of a client with `size` samples, and that of an epoch."""
-    amount, epochs = local_work(settings.J)
+    """The number of steps that J asks of a client with `size` samples, and that of an epoch: none
+    without samples."""
+    amount, counts_epochs = local_work(settings.J)
     per_epoch = -(-size // settings.batch)
-    return amount * per_epoch if epochs else amount, per_epoch
+    steps = amount * per_epoch if counts_epochs else amount
+    return (steps if size else 0), per_epoch
 
 
 @dataclass(frozen=True)

@@ -212,17 +212,16 @@ class FederatedRounds(Rounds):
     ) -> np.ndarray:
         """Whether each client's update, of its label counts in this round, is in time. The steps
         and updates of the others are charged, but not computed, because nobody looks at them."""
-        settings, size = self.task.settings, self.model_bytes
-        sizes = counts.sum(axis=1)
-        steps = np.array([local_steps(count, settings)[0] if count else 0 for count in sizes])
+        settings, sizes = self.task.settings, counts.sum(axis=1)
+        steps = np.array([local_steps(size, settings)[0] for size in sizes])
         if pool.probes is not None:
             rows = [pool.probes.clients.index(client) for client in cohort]
             steps -= pool.probes.steps[rows].cpu().numpy()
-        seconds = self.seconds(cohort, steps, size * (1 if pool.has_model else 2))
+        seconds = self.seconds(cohort, steps, self.model_bytes * (1 if pool.has_model else 2))
         arriving = self.task.participation.in_time(seconds, settings.cohort)
         in_time = contract.checked_mask(arriving, len(cohort), "in_time")
         ledger.add("client_steps", int(steps[~in_time].sum()))
-        ledger.add_traffic("model", size, to="server", copies=int((~in_time).sum()))
+        ledger.add_traffic("model", self.model_bytes, to="server", copies=int((~in_time).sum()))
         return in_time
 
     def local_work(self, state: RunState, responders: Responders, pool: Pool, round: int) -> Works:
