@@ -62,9 +62,11 @@ def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
 
 def paper_files(study: str) -> tuple[Path, Path]:
     """The path of a paper's file of single values and of that of curves; either may be missing."""
+    single, curves = f"{study}.csv", f"{study}_curves.csv"
     own_folder = user_files.folder() / FOLDER.name
-    folder = own_folder if list(own_folder.glob(f"{study}*.csv")) else shipped(FOLDER)
-    return folder / f"{study}.csv", folder / f"{study}_curves.csv"
+    is_own = (own_folder / single).exists() or (own_folder / curves).exists()
+    folder = own_folder if is_own else shipped(FOLDER)
+    return folder / single, folder / curves
 
 
 def read_papers(files: Sequence[Path], items: str, metric: str) -> list[list[PaperValue]]:
