@@ -13,7 +13,7 @@ from cohort.core.errors import check_allowed
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-TINY = 1e-30  # a probability that is no more than 0 in float64
+TINY = 1e-30  # the least probability whose logarithm is taken: that of 0 is infinite
 
 
 class ModelResults(Protocol):

@@ -16,7 +16,7 @@ from cohort.data.samples import Samples
 from cohort.models import MODELS
 from cohort.training.ledger import strip_prefix
 from cohort.training.procedures import concat
-from cohort.training.procedures.concat import CLASSIFIER, NONE, prefix_of
+from cohort.training.procedures.concat import CLASSIFIER, NO_CLUSTER, prefix_of
 from cohort.training.procedures.procedure import Concat
 from cohort.training.task import RunState, Task
 from cohort.training.trainers.serial import SerialTrainer
@@ -97,7 +97,7 @@ def test_a_cluster_without_participants_keeps_its_weights():
     assert metrics["stage"] == [(1, 1), (2, 1), (3, 1), (4, 2)]
     assert [round for round, _ in metrics["train_loss"]] == [1, 3, 4]
     rounds = Concat(clusters=2).rounds_of(task)
-    assert rounds.client_arrays(state)["cluster"].tolist() == [0, 1, 0, 1, NONE]
+    assert rounds.client_arrays(state)["cluster"].tolist() == [0, 1, 0, 1, NO_CLUSTER]
     # three distributions of labels make three clusters of the four that are asked for
     assert len(Concat(clusters=4).rounds_of(task).network(1).networks) == 3
 
@@ -298,7 +298,7 @@ def test_label_shares_matter_and_sizes_do_not():
     clients; a client without samples is in none."""
     counts = [[0, 100], [0, 0], [100, 0], [0, 1], [3, 0]]
     for seed in range(5):
-        assert clusters_of(counts, 2, seed=seed) == [0, NONE, 1, 0, 1]
+        assert clusters_of(counts, 2, seed=seed) == [0, NO_CLUSTER, 1, 0, 1]
 
 
 def test_no_partition_is_better():
@@ -311,7 +311,7 @@ def test_no_partition_is_better():
 
 def test_more_clusters_than_distributions_or_clients():
     assert len(set(clusters_of([[1, 1]] * 6, 3))) == 1
-    assert clusters_of([[0, 1], [1, 0], [0, 0]], 5, balanced=True) == [0, 1, NONE]
+    assert clusters_of([[0, 1], [1, 0], [0, 0]], 5, balanced=True) == [0, 1, NO_CLUSTER]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 6])

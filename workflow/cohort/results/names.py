@@ -74,13 +74,13 @@ RECORDED = {
 """What every run records, and what follows from records. Components declare the rest."""
 
 
-PARTS: list[Mapping[str, Any]] = [EVALUATORS, PROCEDURES, SELECTORS, SERVERS]
+CATALOGS: tuple[Mapping[str, Any], ...] = (EVALUATORS, PROCEDURES, SELECTORS, SERVERS)
 
 
 def _declared() -> dict[str, Metric]:
     """The metrics of all runs and of the components that record their own, each declared once."""
     metrics: dict[str, Metric] = {}
-    for component in itertools.chain.from_iterable(catalog.values() for catalog in PARTS):
+    for component in itertools.chain.from_iterable(catalog.values() for catalog in CATALOGS):
         owner = f"metrics of {component.__module__}.{component.__name__}"
         if not isinstance(component.metrics, Mapping):
             raise UserError(f"{owner}: must be metrics by name")

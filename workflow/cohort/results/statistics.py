@@ -38,7 +38,7 @@ ALPHA = 0.05
 MIN_SEEDS = 3  # fewer say nothing
 NOT_ENOUGH = "not enough runs"  # the verdict on fewer than MIN_SEEDS
 ENOUGH_SEEDS = 5  # fewer only lean: the sign test needs five on one side
-POINTS = 0.02
+MARGIN = 0.02  # two points of accuracy
 JUDGED = ("%", "points")
 """The units of accuracies and of their differences; numbers in other units get no verdict."""
 Verdict = Literal["agrees", "differs", "cannot tell"]
@@ -197,7 +197,7 @@ def margin_of(printed: float, unit: str) -> float:
     points, but at most half of the distance from the number to the nearer end of its scale. Where a
     paper prints 1 % of errors, 2 % are not the same result."""
     lowest = 0.0 if unit == "%" else -1.0
-    return min(POINTS, (printed - lowest) / 2, (1 - printed) / 2)
+    return min(MARGIN, (printed - lowest) / 2, (1 - printed) / 2)
 
 
 def agreement(

@@ -32,7 +32,7 @@ class Untimed(Devices):
     name: ClassVar[str] = "untimed"
 
 
-BITS = 1e6 / 8  # bytes per second of a link of one Mbit/s
+BYTES_PER_MEGABIT = 1e6 / 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class LogNormal(Devices):
 
     def speeds(self, clients: int, rng: np.random.Generator) -> Speeds:
         computing, sending = np.exp(self.spread * rng.normal(size=(2, clients)))
-        return Speeds(self.samples * computing, self.megabits * BITS * sending)
+        return Speeds(self.samples * computing, self.megabits * BYTES_PER_MEGABIT * sending)
 
 
 DEVICES = Catalog("cohort.training.devices", Devices, (LogNormal, Untimed))

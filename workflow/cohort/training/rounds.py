@@ -73,7 +73,7 @@ class Rounds(ABC):
                 network = self.network(state.round)
                 metrics = evaluator.evaluate(self.task, network, state, self.local_models)
                 method = f"evaluator '{evaluator.name}'"
-                ledger.record(**contract.declared(metrics, evaluator.metrics, method))
+                ledger.record(**contract.checked_metrics(metrics, evaluator.metrics, method))
 
     def run(self, state: RunState, cursor: Cursor | None = None) -> Iterator[RunState]:
         """Play the rounds that remain and yield the state after each. End early if the weights are

@@ -67,7 +67,7 @@ class Trainer:
             clients=tuple(work.client for work in works),
             total=len(self.shards),
             samples=sum(map(len, self.shards)),
-            lr=works[0].lr if works else self.settings.lr,
+            lr=works[0].lr,
             momentum=self.settings.momentum,
         )
 
