@@ -135,15 +135,10 @@ def test_a_cohort_of_all_clients_is_everybody():
     assert sorted(selector.select(state, np.arange(5), view, rng)) == [*range(5)]
 
 
-def test_someone_is_chosen_where_all_who_are_there_have_no_samples():
-    view = View(clients=3, cohort=1, sizes=np.array([9, 0, 0]), reports={})
-    view.reports.update(expected_duration=np.ones(3), samples_per_round=view.sizes)
+def test_clients_without_samples_and_losses_are_alike():
+    reports = {"expected_duration": np.ones(3), "samples_per_round": np.zeros(3)}
+    view = View(clients=3, cohort=1, sizes=np.zeros(3), reports=reports)
     rng = np.random.default_rng(0)
-    state = OortFedScale().begin(view, rng) | {"round": np.array([2])}
-    assert len(OortFedScale().select(state, np.array([1, 2]), view, rng)) == 1
-
-
-def test_losses_of_zero_make_all_clients_alike():
-    state = OortFedScale().begin(VIEW, np.random.default_rng(0))
-    state |= {"utility": np.zeros(CLIENTS), "round": np.array([2])}
-    assert np.unique(OortFedScale(penalty=0).utilities(state)).size == 1
+    state = OortFedScale().begin(view, rng) | {"round": np.array([2]), "utility": np.zeros(3)}
+    assert np.unique(OortFedScale().utilities(state)).size == 1
+    assert len(OortFedScale().select(state, np.arange(3), view, rng)) == 1
