@@ -132,7 +132,9 @@ def read_spells(file: Path, digits: str) -> tuple[np.ndarray, np.ndarray]:
             raise UserError(f"{file}: has no column {missing[0]}; it needs {', '.join(COLUMNS)}")
         table = [(row["device"], row["start"], row["end"]) for row in rows]
     times = []
-    for line, (_, start, end) in enumerate(table, start=2):
+    for line, (device, start, end) in enumerate(table, start=2):
+        if not device:
+            raise UserError(f"{file}, line {line}: has no device")
         try:
             times.append((float(start), float(end)))
         except (TypeError, ValueError):
@@ -141,8 +143,8 @@ def read_spells(file: Path, digits: str) -> tuple[np.ndarray, np.ndarray]:
             raise UserError(f"{file}, line {line}: {start} to {end} is no time from 0 on")
     if not table:
         raise UserError(f"{file}: has no rows")
-    device = np.unique([row[0] for row in table], return_inverse=True)[1]
-    return device, np.array(times).T
+    devices = np.unique([device for device, *_ in table], return_inverse=True)[1]
+    return devices, np.array(times).T  # (row) and (2, row)
 
 
 def available_clients(settings: Settings, history: History, round: int) -> np.ndarray:
