@@ -1,5 +1,4 @@
-"""Reads papers' values from `resources/paper_values`, whose README explains the columns, and
-matches them with our results by their labels."""
+"""Reads papers' values (`resources/paper_values/README.md`), and matches results with them."""
 
 import contextlib
 import csv
@@ -70,9 +69,8 @@ def paper_files(study: str) -> tuple[Path, Path]:
 
 
 def read_papers(files: Sequence[Path], items: str, metric: str) -> list[list[PaperValue]]:
-    """Read the values of one metric of items of the paper (`Fig1, Fig2`) from each of the files
-    that together hold the items; some of these files may be missing. Raise UserError for an item
-    that no file holds."""
+    """Read the values of one metric of items of a paper (`Fig1, Fig2`) from each of several files,
+    of which some may be missing. Raise UserError for an item that none of them holds."""
     opened, where = list(map(_open, files)), " or ".join(map(str, files))
     if not any(opened):
         raise UserError(

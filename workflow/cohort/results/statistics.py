@@ -316,8 +316,7 @@ class Scores:
         return np.hstack(blocks) / len(self.settings)
 
     def estimate(self, statistic: Callable[[np.ndarray], np.ndarray]) -> Estimate:
-        """The estimate by a statistic that gives a number for each row of weights of the runs;
-        settings count alike, however many seeds they have."""
+        """The estimate by a statistic of rows of weights of the runs; settings count alike."""
         weights = 1 / (len(self.settings) * self.seeds[self.positions])
         draws = None if self.resampled is None else statistic(self.resampled)
         return Estimate.of(float(statistic(weights[None])[0]), draws)

@@ -226,9 +226,8 @@ class FedCbs(Selector):
 
 
 def imbalance(counts: np.ndarray) -> np.ndarray:
-    """The quadratic class imbalance degree of label counts (row, class): the sum over classes of
-    the squared difference between a class's share and 1/classes. Rows without samples have the
-    largest, 1 - 1/classes."""
+    """The quadratic class imbalance degree of label counts (row, class): the squared distance of
+    class shares from equal ones; for rows without samples the largest, 1 - 1/classes."""
     totals, classes = counts.sum(axis=1, keepdims=True), counts.shape[1]
     shares = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
     return np.where(totals[:, 0] > 0, ((shares - 1 / classes) ** 2).sum(axis=1), 1 - 1 / classes)

@@ -22,8 +22,7 @@ def sizes_of(candidates: Clients, view: View) -> np.ndarray:
 
 
 class BySize(Selector, UpdateWeighing):
-    """Draws clients with replacement, each in proportion to its number of samples, and gives all
-    draws the same weight (MD sampling)."""
+    """Draws clients with replacement by their sizes, and weighs all draws alike (MD sampling)."""
 
     name: ClassVar[str] = "by-size"
 

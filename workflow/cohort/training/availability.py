@@ -89,10 +89,9 @@ class Diurnal(Availability):
 
 @dataclass(frozen=True, kw_only=True)
 class Trace(Availability):
-    """Follows a table of one's own: `trace-phones-0123456789ab` is `my/availability/phones.csv`,
-    whose SHA-256 begins with these digits. A row says from which hour (`start`) to which (`end`) a
-    `device` is available. After the last end the table begins again. Each client is a device of its
-    own, drawn once."""
+    """Follows a user's table: `trace-phones-0123456789ab` is `my/availability/phones.csv`, whose
+    SHA-256 begins with these digits. A row says between which hours (`start`, `end`) a `device` is
+    available; after the last end the table repeats. Each client is one device, drawn once."""
 
     name: ClassVar[str] = "trace"
     table: str = parameter(help="the name of the table, without .csv")

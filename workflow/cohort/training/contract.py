@@ -75,8 +75,7 @@ def read_only(value: Any) -> Any:
 
 
 class Chosen(NamedTuple):
-    """The clients of a cohort, each once, and how much each one's update counts (client), None for
-    selectors that do not say."""
+    """The distinct clients of a cohort, and each one's weight if the selector weighs updates."""
 
     clients: np.ndarray
     weights: np.ndarray | None = None

@@ -10,8 +10,7 @@ from cohort.core.components import Catalog, NameEncoded, parameter, parser_of
 
 @dataclass(frozen=True)
 class Speeds:
-    """How many samples each client trains on in a second (client), and how many bytes its link
-    sends or receives in one (client)."""
+    """Per client: the samples that it trains on, and the bytes that its link moves, in a second."""
 
     samples: np.ndarray
     bytes: np.ndarray

@@ -218,9 +218,9 @@ def merge_parts(weights: Weights, trained: PartUpdates) -> tuple[Weights, dict[s
 def cluster_clients(
     label_counts: np.ndarray, clusters: int, rng: np.random.Generator, balanced: bool = False
 ) -> np.ndarray:
-    """Cluster clients by k-means on label distributions: the cluster of each client, NO_CLUSTER for one
-    without samples. Clusters are numbered in the order of their first clients; there are fewer than
-    `clusters` if there are fewer distinct distributions."""
+    """Cluster clients by k-means on label distributions: the cluster of each client, NO_CLUSTER for
+    one without samples. Clusters are numbered in the order of their first clients; there are fewer
+    than `clusters` if there are fewer distinct distributions."""
     sizes = label_counts.sum(axis=1)
     holders = np.flatnonzero(sizes)
     shares = label_counts[holders] / sizes[holders, None]

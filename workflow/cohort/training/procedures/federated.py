@@ -27,9 +27,8 @@ Rows = np.ndarray  # numbers of updates
 
 
 class Pool(NamedTuple):
-    """The clients that a cohort is chosen from, and what the selector knows of them. A pool whose
-    clients were asked or probed has the global model already (`has_model`). `probes` are the local
-    models after a probe."""
+    """The clients that a cohort is chosen from, and the selector's view. `has_model`: they were
+    asked or probed, so they hold the global model. `probes` are their models after a probe."""
 
     clients: np.ndarray
     view: View
@@ -38,9 +37,8 @@ class Pool(NamedTuple):
 
 
 class Responders(NamedTuple):
-    """A cohort (client), which of its clients respond (client), on how many samples of each class
-    each of them trains (client, class), and how much its update counts (client), if the selector
-    says so."""
+    """A cohort (client), who of it responds (client), the samples of each class that each trains on
+    (client, class), and each update's weight (client) if the selector gives any."""
 
     cohort: np.ndarray
     responds: np.ndarray
@@ -193,8 +191,7 @@ class FederatedRounds(Rounds):
     def respond(
         self, chosen: contract.Chosen, pool: Pool, round: int, ledger: Ledger
     ) -> Responders:
-        """Ask the selector for the quotas of the cohort, and draw which clients respond, in time
-        if that counts."""
+        """Ask the selector for quotas, and draw which clients respond, in time if that counts."""
         cohort, weights = chosen
         counts = self.selector.quotas(cohort, pool.view, self.task.shards.label_counts[cohort])
         participation, rng = self.task.participation, self._rng("answers", round)
@@ -299,8 +296,7 @@ class FederatedRounds(Rounds):
     def keep(
         self, updates: Updates, reports: Reports, responders: Responders, ledger: Ledger
     ) -> Rows:
-        """The rows of the updates that count: not those of clients without samples, nor those that
-        the selector filters out."""
+        """The rows of the updates that count: of clients with samples, and kept by the selector."""
         sizes = updates.sizes.cpu().numpy()
         used = np.flatnonzero(self.selector.keep(reports, sizes) & (sizes > 0))
         labels = responders.label_counts[responders.responds][used].sum(axis=0)
@@ -312,8 +308,7 @@ class FederatedRounds(Rounds):
     def merge(
         self, state: RunState, updates: Updates, used: Rows, responders: Responders, ledger: Ledger
     ) -> tuple[Weights, Weights]:
-        """Apply the server rule: return the new global weights and the rule's new memory, both
-        unchanged if no update counts."""
+        """Apply the server rule: return new weights and memory, the old if no update counts."""
         if not len(used):
             return state.weights, state.server
         counted, before = updates.select_rows(used.tolist()), self.task.trainable(state.weights)
@@ -351,8 +346,7 @@ class FederatedRounds(Rounds):
 
 
 def allocated_samples(task: Task, client: int, quota: np.ndarray, round: int) -> np.ndarray:
-    """Draw the samples on which a client trains in this round: of each class as many as its `quota`
-    (class) says, without replacement. Return their indices."""
+    """Draw a client's samples for a round, of each class its `quota` (class); return indices."""
     rng = randomness.generator(task.settings.seed, "portion", round=round, client=client)
     indices = rng.permutation(task.shards.indices[client])
     labels = task.train_samples.labels[indices].cpu().numpy()

@@ -197,8 +197,7 @@ class ModelEvaluations:
 
     @cached_property
     def _local_on_reserved(self) -> list[ModelEvaluation]:
-        """The evaluations of the local models on reserved samples, cached so that needs which share
-        them are charged for them once."""
+        """Local models on reserved samples, cached so that needs sharing them are charged once."""
         reserved = self.task.test_samples, self.task.reserved, None
         models = map(self._trained.client_weights, range(len(self.clients)))
         return [ModelEvaluation(self.task, self.ledger, model, *reserved) for model in models]
