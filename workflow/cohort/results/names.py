@@ -86,9 +86,8 @@ def _declared() -> dict[str, Metric]:
             raise UserError(f"{owner}: must be metrics by name")
         for name, metric in component.metrics.items():
             if not isinstance(metric, Metric) or not re.fullmatch("[a-z][a-z0-9_]*", name):
-                raise UserError(
-                    f"{owner}: '{name}' must be a name of a-z, 0-9 and _, with a Metric"
-                )
+                form = "a name of a-z, 0-9 and _, with a Metric"
+                raise UserError(f"{owner}: '{name}' must be {form}")
             if metrics.setdefault(name, metric) != metric or name in RECORDED:
                 raise UserError(f"{owner}: '{name}' is another metric already")
     return metrics | RECORDED

@@ -426,10 +426,8 @@ class Standings:
         """A sentence if the order of the strategies is no ranking; else empty."""
         if self.p_value is None or self.p_value <= ALPHA:
             return ""
-        return (
-            "No ranking: over these settings Friedman's test finds no difference between the "
-            f"strategies (p = {self.p_value:.3f})."
-        )
+        why = "over these settings Friedman's test finds no difference between the strategies"
+        return f"No ranking: {why} (p = {self.p_value:.3f})."
 
 
 def standings_of(scores: Scores, runs: DataFrame) -> Standings:
