@@ -13,7 +13,7 @@ from cohort.selection.peco import Peco
 from cohort.selection.selector import Selector
 from cohort.training.task import Task
 from tests.needs.by_hand import COUNTS, MODEL_BYTES, RESERVED, costs, played, spying, task_by_hand
-from tests.training.test_whose_samples import Last
+from tests.training.test_whose_samples import LAST
 
 MANY = np.random.default_rng(1).integers(0, 9, (10, 4))
 CountsSpy = spying("label_counts")
@@ -148,5 +148,5 @@ def test_peco_records_whom_it_prefers():
     metrics = played(overlapping(Peco(), [1], rounds=1, cohort=4)).history.metrics
     assert metrics["overlapping_preference"] == [(1, pytest.approx(1.5))]
     for borrowers, share in (([0, 1], 0.5), ([1, 2], 1.0)):  # of the cohort, clients 2 and 1
-        metrics = played(overlapping(Last(), borrowers, cohort=2)).history.metrics
+        metrics = played(overlapping(LAST, borrowers, cohort=2)).history.metrics
         assert metrics["overlapping_chosen"] == [(1, share)]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cohort.data.sampling import floor_share
 from cohort.selection.entropy import Entropy
 from cohort.selection.oort import Oort, OortFedScale
 from cohort.selection.pools import PowD
@@ -32,6 +33,7 @@ def test_the_capacity_of_the_buffer_is_rounded():
     empty = {"buffer": np.empty(0, dtype=np.int64)}
     state = Entropy(buffer=0.29).observe(empty, np.arange(40), {}, many)
     assert state["buffer"].tolist() == list(range(11, 40))
+    assert [floor_share(100, 0.29), floor_share(10, 1 - 0.9), floor_share(10, 0.19)] == [29, 1, 1]
 
 
 def test_how_many_are_explored_in_each_round():

@@ -95,6 +95,13 @@ def test_a_chosen_client_counts_less_until_the_next_update():
     assert counts == [0, 0, 1, 2, 2, 1]  # rounds 3 and 4, a random one, and 6 after an update
 
 
+def test_an_infinite_loss_is_no_change():
+    state = FedCor().begin(view(1, np.ones(2)), np.random.default_rng(0))
+    for losses in ([1.0, 1.0], [2.0, np.inf], [4.0, 1.0]):
+        state = FedCor().observe(state, np.array([0]), {}, view(1, np.ones(2), np.array(losses)))
+    assert state["changes"].tolist() == [[1, 0], [2, 0]]
+
+
 def test_losses_fade_and_chosen_clients_count_less_each_at_its_own_rate():
     """Changes of the loss of 0 and 1 with weights of 0.9 and 1 have a variance of p (1 - p), with
     p = 0.9 / 1.9. A client chosen once counts half: 1.2 / 2 is less than 1."""

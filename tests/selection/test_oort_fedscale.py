@@ -133,3 +133,12 @@ def test_a_cohort_of_all_clients_is_everybody():
     reports = {"last_batch_loss_norm": np.ones(3), "duration": np.ones(3)}
     state = selector.observe(selector.begin(view, rng), np.arange(3), reports, view)
     assert sorted(selector.select(state, np.arange(5), view, rng)) == [*range(5)]
+
+
+def test_clients_without_samples_and_losses_are_alike():
+    reports = {"expected_duration": np.ones(3), "samples_per_round": np.zeros(3)}
+    view = View(clients=3, cohort=1, sizes=np.zeros(3), reports=reports)
+    rng = np.random.default_rng(0)
+    state = OortFedScale().begin(view, rng) | {"round": np.array([2]), "utility": np.zeros(3)}
+    assert np.unique(OortFedScale().utilities(state)).size == 1
+    assert len(OortFedScale().select(state, np.arange(3), view, rng)) == 1

@@ -209,7 +209,11 @@ def test_weighted_updates_are_the_mean_of_the_pool_in_expectation(seed: int):
     assert mean == pytest.approx(float(sizes[pool] @ updates[pool] / sizes[pool].sum()))
 
 
-def test_sizes_decide_where_no_update_moves():
-    view = view_of(np.array([1, 3, 0, 4]), 2, np.zeros(4))
+@pytest.mark.parametrize(
+    ("norms", "expected"),
+    [([0, 0, 0, 0], [0.25, 0.75, 0, 1]), ([math.nan, 1, 1, math.inf], [1, 0, 0, 1])],
+)
+def test_sizes_decide_if_no_update_moves_or_some_diverge(norms: list, expected: list):
+    view = view_of(np.array([1, 3, 0, 4]), 2, np.array(norms))
     chances = OptimalSampling().inclusion_probabilities(np.arange(4), view)
-    np.testing.assert_allclose(chances, [0.25, 0.75, 0, 1])
+    np.testing.assert_allclose(chances, expected)

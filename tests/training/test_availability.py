@@ -175,6 +175,7 @@ def test_a_trace_by_hand(table: Path):
         ("device,start,end\na,0,1\nb,noon,5\n", "line 3: start and end must be hours"),
         ("device,start,end\na,3,2\n", "line 2: 3 to 2 is no time from 0 on"),
         ("device,start,end\na,0\n", "line 2: start and end must be hours"),
+        ("start,end,device\n0,1,a\n0,2\n", "line 3: has no device"),
     ],
 )
 def test_an_unusable_table(table: Path, text: str, sentence: str):

@@ -24,7 +24,7 @@ SMALLER = ["oort-fedscale", "by-size", "clustered-sizes", "clustered-updates", "
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlannedFile(Selector):
+class PlannedCohorts(Selector):
     """Chooses the cohorts that it is given, round by round."""
 
     name: ClassVar[str] = "planned"
@@ -69,7 +69,7 @@ def test_an_empty_client_returns_the_global_model(J: str, augmentation: str):
 
 
 def test_a_cohort_of_empty_clients_changes_neither_model_nor_server_memory():
-    planned = PlannedFile(cohorts=((0, 2), (3, 1), (4, 3)))
+    planned = PlannedCohorts(cohorts=((0, 2), (3, 1), (4, 3)))
     task = small_task(sizes=SIZES, selector=planned, server=PerStep(), rounds=3)
     first, second, third = states(task)
     assert all(torch.equal(second.weights[name], first.weights[name]) for name in first.weights)

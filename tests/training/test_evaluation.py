@@ -114,9 +114,7 @@ def test_fingerprints_change_with_one_bit_of_any_tensor():
         flipped[name].view(torch.int32).view(-1)[0] ^= 1
         results.add(fingerprint(flipped))
     results.add(fingerprint(base | {"count": torch.tensor(4)}))
-    results.add(
-        fingerprint({"other": base["weight"], "bias": base["bias"], "count": base["count"]})
-    )
+    results.add(fingerprint({name.replace("weight", "other"): base[name] for name in base}))
     results.add(fingerprint(base | {"weight": base["weight"].double()}))
     assert len(results) == 6
     assert all(len(digest) == 64 for digest in results)

@@ -8,7 +8,7 @@ from cohort.records.history import History
 from cohort.selection.simple import Ucb
 from cohort.training import ledger as module
 from cohort.training.ledger import Cursor, Ledger
-from cohort.training.procedures.gathering import ModelEvaluations
+from cohort.training.procedures.gathering import RunContext
 from tests.training.small_task import run, small_task
 
 
@@ -117,7 +117,7 @@ def test_scoring_is_selecting_without_the_clients_evaluations(
 
     takes(Ucb, "select", 1)
     takes(Ucb, "observe", 2)
-    takes(ModelEvaluations, "local_on_own", 7)
+    takes(RunContext, "local_on_own", 7)
     history = run(small_task(selector=Ucb(), cohort=2, rounds=2)).history
     assert history.cost["seconds_scoring"] == [(1, 3), (2, 3)]
     assert history.cost["seconds_selecting"] == [(1, 10), (2, 10)]

@@ -15,7 +15,7 @@ from cohort.records.history import History
 from cohort.selection import Selector
 from cohort.selection.peco import Peco
 from cohort.selection.pools import Probe
-from cohort.selection.selector import Probing, Reports, State, View
+from cohort.selection.selector import Probing, State, View
 from cohort.selection.simple import FixedProbability, HighestLoss, HighestTrainingLoss, Random, Ucb
 from cohort.training.evaluation import fingerprint
 from cohort.training.evaluators import EVALUATORS
@@ -24,7 +24,7 @@ from cohort.training.task import RunState, Task
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Weights
 from tests.training.small_task import run, small_task, states, train
-from tests.training.test_empty_clients import PlannedFile
+from tests.training.test_empty_clients import PlannedCohorts
 
 CPU = torch.device("cpu")
 
@@ -108,7 +108,7 @@ def test_held_out_samples_by_hand():
 def test_the_next_cohort_by_hand():
     """After round 1 clients 1 and 2 come next, then 2 and 3, then 3 and 0. The mean weighs samples,
     as Flower weighs clients by their numbers of examples."""
-    selector = PlannedFile(cohorts=((0, 1), (1, 2), (2, 3), (3, 0)))
+    selector = PlannedCohorts(cohorts=((0, 1), (1, 2), (2, 3), (3, 0)))
     settings = {"rounds": 3, "cohort": 2, "lr": 0.5, "J": "J2", "evaluate_next": 1}
     by_round = states(task := evaluated_task(HELD_OUT, selector=selector, **settings))
     metrics = by_round[-1].history.metrics
@@ -148,14 +148,11 @@ def _answered(task: Task, cohort: np.ndarray, round: int) -> list[int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shrinking(Selector, Probing):
+class Shrinking(PlannedCohorts, Probing):
     """Probes pools of three or four clients, and chooses three, then one, then two of them."""
 
     name: ClassVar[str] = "shrinking"
     batches: ClassVar[int] = 1  # type: ignore[misc]
-
-    def begin(self, view: View, rng: np.random.Generator) -> State:
-        return {"round": np.zeros(1, dtype=np.int64)}
 
     def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
         return rng.permutation(candidates)[: 3 + int(rng.integers(2))]
@@ -165,14 +162,13 @@ class Shrinking(Selector, Probing):
     ) -> np.ndarray:
         return rng.choice(candidates, (3, 1, 2)[int(state["round"][0])], replace=False)
 
-    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
-        return {"round": state["round"] + 1}
-
 
 @pytest.mark.parametrize("trainer", ["serial", "native", "batched"])
 def test_cohorts_and_pools_of_changing_size_are_recorded(trainer: str):
     settings = {"rounds": 3, "cohort": 3, "J": "J2", "seed": 3}
-    state = run(replace(small_task(selector=Shrinking(), **settings), trainer=TRAINERS[trainer]))
+    state = run(
+        replace(small_task(selector=Shrinking(cohorts=()), **settings), trainer=TRAINERS[trainer])
+    )
     history = History.from_arrays(state.history.arrays())
     assert [len(cohort) for cohort in history.cohorts] == [3, 1, 2]
     assert {len(pool) for pool in history.pools} == {3, 4}

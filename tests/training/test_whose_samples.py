@@ -8,32 +8,22 @@ import pytest
 from scipy import stats
 
 from cohort.selection.entropy import KL
-from cohort.selection.selector import Selector, State, View
 from cohort.selection.simple import Random
 from cohort.training.procedures import federated
 from cohort.training.procedures.federated import allocated_samples
 from cohort.training.updates import LocalWork
 from tests.needs.by_hand import COUNTS, Spy, played, task_by_hand
 from tests.training.small_task import run, small_task
+from tests.training.test_empty_clients import PlannedCohorts
 from tests.training.test_timing import timed
 
-
-@dataclass(frozen=True, kw_only=True)
-class Last(Selector):
-    """Always chooses clients 2 and 1, in this order."""
-
-    name: ClassVar[str] = "last"
-
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
-        return np.array([2, 1])
+LAST = PlannedCohorts(cohorts=((2, 1),))  # of four clients, in this order
 
 
 def test_own_samples_are_those_of_the_client_not_of_its_row():
     """Client 2 is right in 2 of 3 cases and client 1 in 2 of 2; on the samples of clients 0 and 1
     their models would be right in 1 of 4 and 2 of 2."""
-    state = played(task_by_hand(Last(), cohort=2, evaluate_own=1))
+    state = played(task_by_hand(LAST, cohort=2, evaluate_own=1))
     assert state.history.metrics["own_samples_accuracy"] == [(1, pytest.approx((2 / 3 + 1) / 2))]
 
 
@@ -41,7 +31,7 @@ def test_the_aggregated_model_on_the_samples_of_its_cohort():
     """Of five samples two each are of classes 1 and 2, and the bias decides for 2: right in 2 of 3
     cases at client 2 and never at client 1."""
     settings = {"cohort": 2, "evaluators": "cohort_samples 1"}
-    state = played(task_by_hand(Last(), bias=(0, 0, 0.01), **settings))
+    state = played(task_by_hand(LAST, bias=(0, 0, 0.01), **settings))
     assert state.history.metrics["cohort_samples_accuracy"] == [(1, pytest.approx(1 / 3))]
 
 
@@ -51,9 +41,9 @@ class ExpectedSpy(Spy):
 
 
 def test_an_expected_round_has_both_transfers(monkeypatch: pytest.MonkeyPatch):
-    """One step on a batch of 10, and the model there and back."""
+    """One step on a batch of 10, but none without samples, and the model there and back."""
     played(timed(selector := ExpectedSpy(), monkeypatch))
-    expected = [1 + 4, 10 + 16, 10 + 4, 10 + 4]
+    expected = [1 + 4, 10 + 16, 10 + 4, 0 + 4]
     assert selector.views[0].reports["expected_duration"].tolist() == expected
     assert selector.views[0].reports["transfer_time"].tolist() == [2, 8, 2, 2]
 

@@ -13,7 +13,7 @@ from cohort.core.errors import check_allowed
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-TINY = 1e-30  # a probability that is no more than 0 in float64
+TINY = 1e-30  # the least probability whose logarithm is taken: that of 0 is infinite
 
 
 class ModelResults(Protocol):
@@ -66,8 +66,7 @@ class EvaluationContext(Protocol):
         """Results of the global model on each client's training samples."""
 
     def global_on_batch(self) -> Iterable[ModelResults]:
-        """Results of the global model on a random batch of each client's training samples, as large
-        as one of a local step."""
+        """The global model on a random batch of each client's own samples, as large as a step's."""
 
     def updates(self) -> Mapping[str, np.ndarray]:
         """Each trainable parameter's change in local training, by name: (client, *parameter)."""
@@ -150,8 +149,7 @@ class TransferTime(Need):
 
 
 class CandidateLoss(Need):
-    """Each client of the pool sends the global model's mean loss on its own training samples, as
-    power-of-choice and FedCor require."""
+    """Each client of the pool sends the global model's mean loss on its own training samples."""
 
     name, gathered, numbers = "candidate_loss", "before", 1
     row = "global_on_own", "loss"
@@ -174,8 +172,7 @@ class CandidateBatchLoss(Need):
 
 
 class TrainingLoss(Need):
-    """After training, each client sends the mean loss of its local steps, on its own training
-    samples. No evaluation is needed."""
+    """After training, each client sends the mean loss of its local steps; nothing is evaluated."""
 
     name, gathered, numbers, evaluates = "training_loss", "after", 1, False
 

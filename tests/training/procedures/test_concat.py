@@ -16,13 +16,13 @@ from cohort.data.samples import Samples
 from cohort.models import MODELS
 from cohort.training.ledger import strip_prefix
 from cohort.training.procedures import concat
-from cohort.training.procedures.concat import CLASSIFIER, NONE, prefix_of
+from cohort.training.procedures.concat import CLASSIFIER, NO_CLUSTER, prefix_of
 from cohort.training.procedures.procedure import Concat
 from cohort.training.task import RunState, Task
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Weights
 from tests.training.small_task import plain_samples, small_task, train
-from tests.training.test_empty_clients import PlannedFile
+from tests.training.test_empty_clients import PlannedCohorts
 
 CPU = torch.device("cpu")
 TWO = Concat(clusters=2)
@@ -84,7 +84,7 @@ def test_with_one_cluster_stage_1_is_fedavg_bit_for_bit():
 
 def test_a_cluster_without_participants_keeps_its_weights():
     """Round 1 has nobody of cluster 1, round 2 nobody with samples, round 3 nobody of cluster 0."""
-    task = clustered_task(selector=PlannedFile(cohorts=((0, 2), (4,), (3, 4), (0, 1))), rounds=4)
+    task = clustered_task(selector=PlannedCohorts(cohorts=((0, 2), (4,), (3, 4), (0, 1))), rounds=4)
     start = task.initial_weights()
     (first, _), (second, _), (third, _), (_, state) = states(task)
     assert not equal(strip_prefix(first, prefix_of(0)), start)
@@ -97,7 +97,7 @@ def test_a_cluster_without_participants_keeps_its_weights():
     assert metrics["stage"] == [(1, 1), (2, 1), (3, 1), (4, 2)]
     assert [round for round, _ in metrics["train_loss"]] == [1, 3, 4]
     rounds = Concat(clusters=2).rounds_of(task)
-    assert rounds.client_arrays(state)["cluster"].tolist() == [0, 1, 0, 1, NONE]
+    assert rounds.client_arrays(state)["cluster"].tolist() == [0, 1, 0, 1, NO_CLUSTER]
     # three distributions of labels make three clusters of the four that are asked for
     assert len(Concat(clusters=4).rounds_of(task).network(1).networks) == 3
 
@@ -148,7 +148,7 @@ def test_stage_2_matches_a_plain_loop_and_an_unweighted_mean(
     cohorts = ((0, 1, 2, 3),) * 3 + ((1, 0, 2, 4), (3, 2))
     settings = {"rounds": 5, "batch": 2, "J": J, "momentum": 0.5, "weight_decay": 0.01}
     settings |= {"lr": 0.2, "lr_decay": 0.5}
-    task = clustered_task(selector=PlannedFile(cohorts=cohorts), **settings)
+    task = clustered_task(selector=PlannedCohorts(cohorts=cohorts), **settings)
     # the learning rate starts anew, or goes on from 0.2 * 0.5 ** 3
     continued = int(rates[0] < task.settings.lr)
     by_round = states(task, Concat(clusters=2, classifier=0.4, steps=steps, continued=continued))
@@ -168,7 +168,7 @@ def test_stage_2_matches_a_plain_loop_and_an_unweighted_mean(
 
 def test_frozen_networks_use_neither_dropout_nor_batch_statistics():
     """Batch normalization uses stage 1's running statistics in stage 2, also for batches of one."""
-    cohorts = PlannedFile(cohorts=((0, 1), (2, 3)))
+    cohorts = PlannedCohorts(cohorts=((0, 1), (2, 3)))
     task = clustered_task(model=network_with_dropout(), selector=cohorts, rounds=2, batch=2)
     (before, _), (after, _) = states(task)
     assert_mean_of_classifiers(after, plain_classifiers(task, before, [2, 3], 2, 0.1))
@@ -178,7 +178,7 @@ def test_a_warm_classifier_starts_once_as_the_sum_of_the_clusters_own():
     """Nobody with samples takes part in round 3, where stage 2 begins, nor in the last one."""
 
     def weights_by_round(warm: int) -> list[Weights]:
-        cohorts = PlannedFile(cohorts=((0, 1), (2, 3), (4,), (0, 1), (4,)))
+        cohorts = PlannedCohorts(cohorts=((0, 1), (2, 3), (4,), (0, 1), (4,)))
         task = clustered_task(selector=cohorts, rounds=5)
         procedure = Concat(clusters=2, classifier=0.6, warm=warm)
         return [weights for weights, _ in states(task, procedure)]
@@ -225,7 +225,7 @@ def test_bytes_by_hand():
     has them not yet receives both networks without their last layers. Label counts are sent once:
     4 bytes for each of 3 classes by each of 5 clients."""
     cohorts = ((0, 1, 4), (2, 3, 4), (0, 1, 4), (1, 2, 4), (0, 1, 2))
-    task = clustered_task(selector=PlannedFile(cohorts=cohorts), rounds=5)
+    task = clustered_task(selector=PlannedCohorts(cohorts=cohorts), rounds=5)
     *_, (_, state) = states(task, Concat(clusters=2, classifier=0.6))
     encoder, end, joined = 8 * (64 * 64 + 64), 8 * (64 * 3 + 3), 8 * (2 * 64 * 3 + 3)
     whole = 3 * (encoder + end)
@@ -237,7 +237,7 @@ def test_bytes_by_hand():
 
 def test_a_resumed_run_keeps_the_clusters_of_its_checkpoint():
     """Another version of k-means may cluster differently."""
-    task = clustered_task(selector=PlannedFile(cohorts=((0, 1), (1,), (0, 1))), rounds=3)
+    task = clustered_task(selector=PlannedCohorts(cohorts=((0, 1), (1,), (0, 1))), rounds=3)
     before = next(TWO.rounds_of(task).run(TWO.begin(task)))
     before.server["cluster"] = 1 - before.server["cluster"].clamp(min=0)
     after = next(TWO.rounds_of(task).run(before))
@@ -298,7 +298,7 @@ def test_label_shares_matter_and_sizes_do_not():
     clients; a client without samples is in none."""
     counts = [[0, 100], [0, 0], [100, 0], [0, 1], [3, 0]]
     for seed in range(5):
-        assert clusters_of(counts, 2, seed=seed) == [0, NONE, 1, 0, 1]
+        assert clusters_of(counts, 2, seed=seed) == [0, NO_CLUSTER, 1, 0, 1]
 
 
 def test_no_partition_is_better():
@@ -311,7 +311,7 @@ def test_no_partition_is_better():
 
 def test_more_clusters_than_distributions_or_clients():
     assert len(set(clusters_of([[1, 1]] * 6, 3))) == 1
-    assert clusters_of([[0, 1], [1, 0], [0, 0]], 5, balanced=True) == [0, 1, NONE]
+    assert clusters_of([[0, 1], [1, 0], [0, 0]], 5, balanced=True) == [0, 1, NO_CLUSTER]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 6])

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 import torch
 
@@ -13,6 +12,7 @@ from cohort.training.devices import DEVICES
 from cohort.training.participation import parse_participation
 from cohort.training.task import RunState
 from tests.needs.by_hand import MODEL_BYTES, costs, played, task_by_hand
+from tests.training.test_empty_clients import PlannedCohorts
 from tests.training.test_timing import ByHand
 
 # A step of 10 samples and a model in both directions. The last client has no samples: its model
@@ -56,7 +56,10 @@ def test_the_late_cost_but_do_not_count(
     assert costs(state, "bytes_down") == costs(state, "bytes_up") == [4 * MODEL_BYTES]
     # the model is the mean by size of those who arrive
     weights = {0: 4, 1: 2, 2: 3}
-    alone = {client: run(Only(client=client), cohort=1).weights["1.bias"] for client in weights}
+    alone = {
+        client: run(PlannedCohorts(cohorts=((client,),)), cohort=1).weights["1.bias"]
+        for client in weights
+    }
     counted = sorted(arrive - {3})
     total = sum(weights[client] for client in counted)
     if counted:
@@ -65,16 +68,6 @@ def test_the_late_cost_but_do_not_count(
     else:
         assert not state.weights["1.bias"].any()
     assert history.metrics.get("updates_used", [(1, 4)]) == [(1, len(counted))]
-
-
-class Only(Random):
-    """Chooses one client."""
-
-    def __init__(self, client: int):
-        object.__setattr__(self, "client", client)
-
-    def select(self, state: dict, candidates: np.ndarray, view: object, rng: object) -> np.ndarray:
-        return np.array([self.client])
 
 
 def test_where_nobody_is_in_time_the_server_waits_for_the_first(run: Callable[..., RunState]):
@@ -109,7 +102,6 @@ def test_pools_and_probes(run: Callable[..., RunState]):
 
 
 def test_over_selection_chooses_a_multiple_but_no_more_than_there_are():
-    for factor, cohort, clients, chosen in (
-        *((1.3, 10, 100, 13), (1.3, 10, 12, 12), (1.1, 10, 100, 11), (1.25, 5, 100, 7)),
-    ):
+    cases = (1.3, 10, 100, 13), (1.3, 10, 12, 12), (1.1, 10, 100, 11), (1.25, 5, 100, 7)
+    for factor, cohort, clients, chosen in cases:
         assert parse_participation(f"overselect-{factor}").invited(cohort, clients) == chosen

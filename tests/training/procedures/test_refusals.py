@@ -48,7 +48,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[tuple[dict[str, Any], str]]]] = {
     "centralized": (
         ONE,
         [
-            *(DROPOUT, DECAYED),
+            *(DROPOUT, DECAYED, EPOCHS),
             ({"clients": 2}, "clients and cohort must be 1"),
             ({"cohort": 2}, "clients and cohort must be 1"),
             ({"schedule": "plateau", "validation": 0}, "needs validation samples"),

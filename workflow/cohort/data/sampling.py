@@ -10,6 +10,11 @@ def scaled_count(count: int, share: float) -> int:
     return max(1, round(count * share)) if count else 0
 
 
+def floor_share(count: int, share: float) -> int:
+    """A share of a count, rounded down: 29 for 0.29 of 100, whose product is a float below 29."""
+    return int(count * share + 1e-9)
+
+
 def draw_part(count: int, share: float, purpose: str, seed: int = 0) -> np.ndarray:
     """Draw a share of `count` samples, whatever their classes: for each, whether it belongs."""
     part = np.zeros(count, dtype=bool)

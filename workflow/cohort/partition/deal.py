@@ -73,10 +73,8 @@ def _checked(dealt: Any, clients: int, samples: int, exact: bool) -> Parts:
             form = f"{part.dtype} of shape {part.shape}, not a row of sample numbers"
             raise ValueError(f"deal returned {form}, for client {client}")
         if part.size and not 0 <= part.min() <= part.max() < samples:
-            numbers = f"numbers from {part.min()} to {part.max()}"
-            raise ValueError(
-                f"deal gave client {client} {numbers}, but there are {samples} samples"
-            )
+            numbers = f"numbers from {part.min()} to {part.max()}, but there are {samples} samples"
+            raise ValueError(f"deal gave client {client} {numbers}")
     parts = [part.astype(np.int64) for part in parts]
     counts = np.bincount(np.concatenate(parts), minlength=samples)
     if exact and (counts != 1).any():

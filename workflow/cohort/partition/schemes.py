@@ -48,8 +48,7 @@ class Scheme(NameEncoded):
         return {f"partition:{self.name}": self.science}
 
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
-        """Raise ValueError if the scheme cannot deal so many samples, classes and groups to so many
-        clients. `groups` is None if the data set has none."""
+        """Raise ValueError if such a pool cannot be dealt; `groups` is None if it has none."""
         if self.needs_groups and groups is None:
             raise ValueError(NO_GROUPS)
         if self.exact and clients > samples:
@@ -365,8 +364,7 @@ def dealt_roles(roles: int, clients: int, per_client: int) -> np.ndarray:
 
 
 class EqualSizes(Scheme):
-    """Base of schemes whose clients have equal sizes and are served in random order, each from the
-    samples that are left."""
+    """Base of schemes that give clients equally many of the samples left, in random order."""
 
     def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         order = rng.permutation(clients)
@@ -410,9 +408,8 @@ class DirichletClients(EqualSizes):
 @dataclass(frozen=True, kw_only=True)
 class Sampled(EqualSizes):
     """Each client draws a number of classes from `low` to `high`, then that many of those with
-    samples left, and takes equally many samples of each. If these classes run short, the rest comes
-    from those with the most samples left, so the last clients end up with more classes than they
-    drew."""
+    samples left, and takes equally many samples of each. If these run short, the rest comes from
+    the fullest other classes, so the last clients end up with more classes than they drew."""
 
     name: ClassVar[str] = "sampled"
     low: int = parameter(minimum=1, help="the fewest classes that a client draws")
@@ -544,8 +541,7 @@ SCHEMES = Catalog("cohort.partition.schemes", Scheme, (
 
 @functools.cache
 def parse_partition(text: str) -> Scheme:
-    """Build the scheme that a partition's name describes, such as `classes-2` or
-    `dir-0.1-overlap0.2x2`."""
+    """Build the scheme that a name such as `classes-2` or `dir-0.1-overlap0.2x2` describes."""
     base, marker, ratios = text.partition("-overlap")
     scheme = parse(base, SCHEMES, "partition")
     return parse_overlap(scheme, ratios) if marker else scheme

@@ -221,20 +221,20 @@ def run_metrics(history: History, clients: int) -> dict[str, float]:
     over the last rounds that are all evaluated), and how evenly clients are selected."""
     metrics: dict[str, float] = {}
     losses, accuracies = (history.metrics.get(name, ()) for name in ("test_loss", ACCURACY))
-    if finite := [(value, round) for round, value in losses if np.isfinite(value)]:
-        metrics["loss_minimum_round"] = min(finite)[1]
-    changes: list[float] = []
-    for before, after in itertools.pairwise(accuracies):
-        if after[0] > before[0] + 1:
-            changes.clear()
-        elif np.isfinite(change := after[1] - before[1]):
-            changes.append(change)
-    if len(changes) > 1:
-        metrics["test_accuracy_swing"] = float(np.std(changes, ddof=1))
-    if finite := [(-value, round) for round, value in accuracies if np.isfinite(value)]:
-        best = metrics["best_round"] = min(finite)[1]
+    if finite_losses := [(value, round) for round, value in losses if np.isfinite(value)]:
+        metrics["loss_minimum_round"] = min(finite_losses)[1]
+    if negated := [(-value, round) for round, value in accuracies if np.isfinite(value)]:
+        best = metrics["best_round"] = min(negated)[1]  # the first of the highest
         if seconds := [value for round, value in client_seconds(history) if round <= best]:
             metrics["client_seconds_to_best"] = sum(seconds)
+    changes: list[float] = []
+    for (earlier, before), (later, after) in itertools.pairwise(accuracies):
+        if later > earlier + 1:
+            changes.clear()
+        elif np.isfinite(after - before):
+            changes.append(after - before)
+    if len(changes) > 1:
+        metrics["test_accuracy_swing"] = float(np.std(changes, ddof=1))
     if "available" in history.metrics:
         metrics["idle_rounds"] = sum(not len(cohort) for cohort in history.cohorts)
     if clients == 1 or not any(map(len, history.cohorts)):
@@ -348,18 +348,18 @@ def costs_to_baseline(metrics: pd.DataFrame) -> pd.DataFrame:
         return metrics.iloc[:0]
     cells = value_per_cell(metrics, ACCURACY, "last-10").set_index("digest")
     cells = cells[cells["status"].isin(["done", "diverged"])]
+    done = cells[cells["status"] == "done"]
     # The setting and seed of each run: its labels but the strategy and that one's parameters.
     labels = [name for name in label_columns(metrics) if name != "strategy" and "." not in name]
     texts = map(str, cells[labels].itertuples(index=False, name=None))
     contests = pd.Series(texts, cells.index, dtype=str)
-    baseline = cells[cells["strategy"] == names.BASELINE]
-    goals = contests.map(baseline["value"].groupby(contests[baseline.index]).first()).dropna()
+    baseline = done[done["strategy"] == names.BASELINE]["value"]
+    goals = contests.map(baseline.groupby(contests[baseline.index]).first()).dropna()
     accuracies = finite_rows(metrics, ACCURACY)
-    is_there = accuracies["value"] >= accuracies["digest"].map(goals).astype(float)
-    reached = accuracies[is_there].groupby("digest")["round"].min()
-    reached = reached[cells.loc[reached.index, "status"] == "done"]
-    is_reached = pd.Series(goals.index.isin(reached.index), goals.index, dtype=float)
-    values = {"reaches_fedavg": is_reached}
+    accuracies = accuracies[accuracies["digest"].isin(done.index)]
+    is_enough = accuracies["value"] >= accuracies["digest"].map(goals).astype(float)
+    reached = accuracies[is_enough].groupby("digest")["round"].min()
+    values = {"reaches_fedavg": pd.Series(goals.index.isin(reached.index), goals.index, float)}
     for cost, name in COSTS_TO_BASELINE.items():
         rows = finite_rows(metrics, cost)
         rows = rows[rows["digest"].isin(goals.index)]

@@ -293,8 +293,7 @@ class Comparison:
 def compare(
     measures: Sequence[Measure], spec: Mapping[str, Any], metrics_file: str | Path
 ) -> Comparison:
-    """Compare the runs of a metrics file by each measure of a figure or table. Results have the
-    study's order of each label's values."""
+    """Compare a metrics file's runs by each measure. Results follow the study's order of values."""
     labels, names = list(measures[0].labels), Names.of(spec["style"])
     results: list[Result] = []
     for measure in measures:

@@ -74,21 +74,20 @@ RECORDED = {
 """What every run records, and what follows from records. Components declare the rest."""
 
 
-PARTS: list[Mapping[str, Any]] = [EVALUATORS, PROCEDURES, SELECTORS, SERVERS]
+CATALOGS: tuple[Mapping[str, Any], ...] = (EVALUATORS, PROCEDURES, SELECTORS, SERVERS)
 
 
 def _declared() -> dict[str, Metric]:
     """The metrics of all runs and of the components that record their own, each declared once."""
     metrics: dict[str, Metric] = {}
-    for component in itertools.chain.from_iterable(catalog.values() for catalog in PARTS):
+    for component in itertools.chain.from_iterable(catalog.values() for catalog in CATALOGS):
         owner = f"metrics of {component.__module__}.{component.__name__}"
         if not isinstance(component.metrics, Mapping):
             raise UserError(f"{owner}: must be metrics by name")
         for name, metric in component.metrics.items():
             if not isinstance(metric, Metric) or not re.fullmatch("[a-z][a-z0-9_]*", name):
-                raise UserError(
-                    f"{owner}: '{name}' must be a name of a-z, 0-9 and _, with a Metric"
-                )
+                form = "a name of a-z, 0-9 and _, with a Metric"
+                raise UserError(f"{owner}: '{name}' must be {form}")
             if metrics.setdefault(name, metric) != metric or name in RECORDED:
                 raise UserError(f"{owner}: '{name}' is another metric already")
     return metrics | RECORDED

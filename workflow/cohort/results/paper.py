@@ -1,5 +1,4 @@
-"""Reads papers' values from `resources/paper_values`, whose README explains the columns, and
-matches them with our results by their labels."""
+"""Reads papers' values (`resources/paper_values/README.md`), and matches results with them."""
 
 import contextlib
 import csv
@@ -62,21 +61,20 @@ def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
 
 def paper_files(study: str) -> tuple[Path, Path]:
     """The path of a paper's file of single values and of that of curves; either may be missing."""
+    single, curves = f"{study}.csv", f"{study}_curves.csv"
     own_folder = user_files.folder() / FOLDER.name
-    folder = own_folder if list(own_folder.glob(f"{study}*.csv")) else shipped(FOLDER)
-    return folder / f"{study}.csv", folder / f"{study}_curves.csv"
+    is_own = (own_folder / single).exists() or (own_folder / curves).exists()
+    folder = own_folder if is_own else shipped(FOLDER)
+    return folder / single, folder / curves
 
 
 def read_papers(files: Sequence[Path], items: str, metric: str) -> list[list[PaperValue]]:
-    """Read the values of one metric of items of the paper (`Fig1, Fig2`) from each of the files
-    that together hold the items; some of these files may be missing. Raise UserError for an item
-    that no file holds."""
+    """Read the values of one metric of items of a paper (`Fig1, Fig2`) from each of several files,
+    of which some may be missing. Raise UserError for an item that none of them holds."""
     opened, where = list(map(_open, files)), " or ".join(map(str, files))
     if not any(opened):
-        raise UserError(
-            f"paper is '{items}', but there is no {where} with the paper's values; add it, "
-            "or leave paper out"
-        )
+        missing = f"there is no {where} with the paper's values"
+        raise UserError(f"paper is '{items}', but {missing}; add it, or leave paper out")
     existing = dict.fromkeys(item for file in opened if file for item, _ in file.indices)
     wanted = dict.fromkeys(map(str.strip, items.split(",")))
     for item in wanted:
@@ -167,9 +165,9 @@ def match_values(
     """Group the cells by the labels `group_by` and find the values that belong to each group.
 
     A group gets one value where `at` is given, otherwise a curve, sorted by round. A value fits a
-    group if no label that all of the group's cells share contradicts it: an
-    experiment with one model does not match the values of other models. Of the values that fit,
-    those of the most trusted source count. Raise UserError where two values fit.
+    group if no label that all of the group's cells share contradicts it: an experiment with one
+    model does not match the values of other models. Of the values that fit, those of the most
+    trusted source count. Raise UserError where two values fit.
     """
     group_by, labels = tuple(group_by), tuple(labels)
     by_labels: defaultdict[Any, list[PaperValue]] = defaultdict(list)  # those of a curve together
@@ -191,16 +189,21 @@ def match_values(
         trusted = [value for value in fitting if value.source == SOURCES[best]]
         candidates = [[value] for value in trusted] if at else _curves(trusted)
         group_labels = dict(zip(group_by, key, strict=True))
-        if len(candidates) > 1:
-            texts = ", ".join(f"{name} {value}" for name, value in group_labels.items())
-            first, second = (_described(values[0], group_labels) for values in candidates[:2])
-            raise UserError(
-                f"paper has two values for {texts}: {first} and {second}; name one item, keep them "
-                f"apart by an axis, or add a column to the file in {FOLDER} with the label that "
-                "tells them apart"
-            )
-        matches.append(PaperMatch(group_labels, candidates[0] if candidates else []))
+        matches.append(PaperMatch(group_labels, _only_one(candidates, group_labels)))
     return matches
+
+
+def _only_one(candidates: list[list[PaperValue]], labels: Mapping[str, str]) -> list[PaperValue]:
+    """The only candidate for a result, empty without any. Raise UserError for several."""
+    if len(candidates) > 1:
+        texts = ", ".join(f"{name} {value}" for name, value in labels.items())
+        first, second = (_described(values[0], labels) for values in candidates[:2])
+        raise UserError(
+            f"paper has two values for {texts}: {first} and {second}; name one item, keep them "
+            f"apart by an axis, or add a column to the file in {FOLDER} with the label that tells "
+            "them apart"
+        )
+    return candidates[0] if candidates else []
 
 
 def _curves(values: list[PaperValue]) -> list[list[PaperValue]]:

@@ -193,7 +193,8 @@ def value_per_cell(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
     if rounds_of(at):
         shares = shares_of(rows)
         limits = {share: rounds_of(at, share) or (0, 0) for share in set(shares)}
-        first, last = (shares.map(lambda share, end=end: limits[share][end]) for end in (0, 1))
+        first = shares.map({share: begin for share, (begin, _) in limits.items()})
+        last = shares.map({share: end for share, (_, end) in limits.items()})
         reached = rows.groupby("digest")["round"].transform("max") >= ENDED_EARLY * last
         inside = rows[reached & (rows["round"] >= first) & (rows["round"] <= last)]
         runs = inside.sort_values("round").groupby("digest")["value"]

@@ -38,7 +38,7 @@ ALPHA = 0.05
 MIN_SEEDS = 3  # fewer say nothing
 NOT_ENOUGH = "not enough runs"  # the verdict on fewer than MIN_SEEDS
 ENOUGH_SEEDS = 5  # fewer only lean: the sign test needs five on one side
-POINTS = 0.02
+MARGIN = 0.02  # two points of accuracy
 JUDGED = ("%", "points")
 """The units of accuracies and of their differences; numbers in other units get no verdict."""
 Verdict = Literal["agrees", "differs", "cannot tell"]
@@ -197,7 +197,7 @@ def margin_of(printed: float, unit: str) -> float:
     points, but at most half of the distance from the number to the nearer end of its scale. Where a
     paper prints 1 % of errors, 2 % are not the same result."""
     lowest = 0.0 if unit == "%" else -1.0
-    return min(POINTS, (printed - lowest) / 2, (1 - printed) / 2)
+    return min(MARGIN, (printed - lowest) / 2, (1 - printed) / 2)
 
 
 def agreement(
@@ -316,8 +316,7 @@ class Scores:
         return np.hstack(blocks) / len(self.settings)
 
     def estimate(self, statistic: Callable[[np.ndarray], np.ndarray]) -> Estimate:
-        """The estimate by a statistic that gives a number for each row of weights of the runs;
-        settings count alike, however many seeds they have."""
+        """The estimate by a statistic of rows of weights of the runs; settings count alike."""
         weights = 1 / (len(self.settings) * self.seeds[self.positions])
         draws = None if self.resampled is None else statistic(self.resampled)
         return Estimate.of(float(statistic(weights[None])[0]), draws)
@@ -427,10 +426,8 @@ class Standings:
         """A sentence if the order of the strategies is no ranking; else empty."""
         if self.p_value is None or self.p_value <= ALPHA:
             return ""
-        return (
-            "No ranking: over these settings Friedman's test finds no difference between the "
-            f"strategies (p = {self.p_value:.3f})."
-        )
+        why = "over these settings Friedman's test finds no difference between the strategies"
+        return f"No ranking: {why} (p = {self.p_value:.3f})."
 
 
 def standings_of(scores: Scores, runs: DataFrame) -> Standings:

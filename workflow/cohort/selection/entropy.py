@@ -11,9 +11,10 @@ from cohort.selection.selector import Clients, Reports, Rng, Selector, State, Vi
 from cohort.selection.simple import Random, draw_without_replacement
 
 TIE = 1e-12  # entropies this close are equal, or rounding would break ties; the lowest index wins
-BLOCK = 512  # rows
-ROUGH = 1e-3  # bits: more than the rounding error of an entropy in float32
-TINY, SOME = 1e-30, 1e-20  # a count of zero is replaced by TINY; a total below SOME is empty
+FLOAT32_ERROR = 1e-3  # bits: more than the rounding error of an entropy in float32
+BLOCK = 512  # rows whose entropies are computed at once
+TINY = 1e-30  # replaces a count of zero, whose logarithm is infinite
+EMPTY = 1e-20  # the total of a row without counts is below it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +69,7 @@ class Entropy(Selector):
                 rows = counts[pool].astype(np.float32)
             rough = entropy_bits(rows, pooled.astype(np.float32))
             rough[np.isin(pool, cohort)] = -1
-            close = pool[rough >= rough.max() - ROUGH]
+            close = pool[rough >= rough.max() - FLOAT32_ERROR]
             entropies = entropy_bits(counts[close], pooled)
             best = int(close[np.flatnonzero(entropies >= entropies.max() - TIE)[0]])
             cohort.append(best)
@@ -95,14 +96,14 @@ def without_resting(candidates: Clients, buffer: np.ndarray, count: int) -> np.n
 def entropy_bits(counts: np.ndarray, added: np.ndarray | float = 0.0) -> np.ndarray:
     """Shannon entropy in bits of each row of `counts + added`, 0 for an empty row. Negative counts,
     which noise can cause, count as 0. Blocks of rows fit into a processor's cache."""
-    rows = counts.reshape(-1, counts.shape[-1])
+    rows = counts.reshape(-1, counts.shape[-1])  # (row, class)
     entropies = np.empty(len(rows))
     for begin in range(0, len(rows), BLOCK):
         block = np.maximum(rows[begin : begin + BLOCK] + added, TINY)
         total = block.sum(axis=1)
         nats = np.log(total) - np.einsum("rc,rc->r", block, np.log(block)) / total
         bits = np.maximum(nats, 0) / np.log(2)
-        entropies[begin : begin + BLOCK] = np.where(total > SOME, bits, 0)
+        entropies[begin : begin + BLOCK] = np.where(total > EMPTY, bits, 0)
     return entropies.reshape(counts.shape[:-1])
 
 
@@ -120,7 +121,7 @@ class Reselect(Random, abilities.Filtering):
 
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
         soft_labels = np.nan_to_num(reports["soft_labels"])  # NaN for a client without samples
-        weighted = soft_labels * sizes[:, None]
+        weighted = soft_labels * sizes[:, None]  # (client, class)
         rows = np.arange(len(sizes))
         highest = entropy_bits(weighted.sum(axis=0))
         while len(rows) > 1:
@@ -225,9 +226,8 @@ class FedCbs(Selector):
 
 
 def imbalance(counts: np.ndarray) -> np.ndarray:
-    """The quadratic class imbalance degree of label counts (row, class): the sum over classes of
-    the squared difference between a class's share and 1/classes. Rows without samples have the
-    largest, 1 - 1/classes."""
+    """The quadratic class imbalance degree of label counts (row, class): the squared distance of
+    class shares from equal ones; for rows without samples the largest, 1 - 1/classes."""
     totals, classes = counts.sum(axis=1, keepdims=True), counts.shape[1]
     shares = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
     return np.where(totals[:, 0] > 0, ((shares - 1 / classes) ** 2).sum(axis=1), 1 - 1 / classes)

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import SHARE, parameter
+from cohort.data.sampling import floor_share
 from cohort.selection.selector import Clients, ConditionalNeeds, Reports, Rng, Selector, State, View
 from cohort.selection.simple import draw_without_replacement, leave_out_empty
 
@@ -52,7 +53,7 @@ class Oort(Selector):
         is_explored = ~np.isnan(state["utility"][candidates])
         explored, unexplored = candidates[is_explored], candidates[~is_explored]
         epsilon = max(self.exploration * self.decay ** (state["round"][0] - 1), self.least)
-        exploiting = min(int((1 - epsilon) * view.cohort), len(explored))
+        exploiting = min(floor_share(view.cohort, 1 - epsilon), len(explored))
         exploring = min(view.cohort - exploiting, len(unexplored))
         exploiting = min(view.cohort - exploring, len(explored))
         by_utility = explored[self._exploit(state, explored, exploiting, rng)]
@@ -163,11 +164,11 @@ class OortFedScale(Oort):
     def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         round, holders = state["round"][0], candidates[state["samples"][candidates] > 0]
         candidates = holders if len(holders) else candidates
-        if round == 1 or view.cohort >= len(candidates):
+        if round == 1 or not len(holders) or view.cohort >= len(candidates):
             return rng.choice(candidates, min(view.cohort, len(candidates)), replace=False)
         explored = candidates[~np.isnan(state["utility"][candidates])]
         epsilon = max(self.exploration * self.decay ** (round - 1), self.least)
-        count = min(view.cohort - int(view.cohort * epsilon), len(explored))
+        count = min(view.cohort - floor_share(view.cohort, epsilon), len(explored))
         exploited = explored[self._exploit(state, explored, count, rng)]
         new = candidates[is_new(state)[candidates]]
         if is_unexplored(state).any():
@@ -191,7 +192,7 @@ class OortFedScale(Oort):
     def utilities(self, state: State) -> np.ndarray:
         """The utility of each explored client, scaled to the range of all clients' utilities."""
         rewards = np.where(np.isnan(state["utility"]), state["samples"], state["utility"])
-        positive = np.sort(rewards[rewards > 0])
+        positive = np.sort(rewards[rewards > 0]) if (rewards > 0).any() else np.zeros(1)
         clip = positive[min(int(len(positive) * self.clip), len(positive) - 1)]
         recent = np.sqrt(0.1 * np.log(state["round"][0] - 1) / state["last"])
         utilities = np.abs(scale_utilities(rewards, positive, clip) + recent)

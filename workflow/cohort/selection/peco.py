@@ -10,7 +10,7 @@ from cohort.core.components import parameter
 from cohort.selection import selector as abilities
 from cohort.selection.selector import Clients, Reports, Rng, Selector, State, View
 
-CACHED = np.float32  # the precision of cached predictions: what networks usually compute in
+CACHE_DTYPE = np.float32  # of the predictions that are kept: what networks usually compute in
 BYTES_AT_WORK = 40  # per prediction: reports, the old and the new cache, unit rows
 
 
@@ -45,7 +45,7 @@ class Peco(Selector, abilities.ProbabilityRecording):
     def begin(self, view: View, rng: Rng) -> State:
         return {
             "evaluated": np.zeros(view.clients, dtype=bool),
-            "predictions": np.empty((view.clients, 0, 0), dtype=CACHED),
+            "predictions": np.empty((view.clients, 0, 0), dtype=CACHE_DTYPE),
             "correct": np.empty((view.clients, 0), dtype=bool),
             "recent": np.empty((0, view.clients)),
         }
@@ -80,7 +80,7 @@ class Peco(Selector, abilities.ProbabilityRecording):
         cache = {name: array.copy() for name, array in state.items()}
         if not cache["predictions"].size:
             clients = len(cache["evaluated"])
-            cache["predictions"] = np.zeros((clients, *predictions.shape[1:]), dtype=CACHED)
+            cache["predictions"] = np.zeros((clients, *predictions.shape[1:]), dtype=CACHE_DTYPE)
             cache["correct"] = np.zeros((clients, *correct.shape[1:]), dtype=bool)
         cache["evaluated"][cohort[answered]] = True
         cache["predictions"][cohort[answered]] = predictions[answered]
@@ -111,7 +111,8 @@ def similarities(predictions: np.ndarray, correct: np.ndarray, gamma: float) -> 
     rows = predictions.astype(np.float64)
     factors = np.where(correct, 1.0, gamma) / np.sqrt(np.einsum("kic,kic->ki", rows, rows))
     rows *= factors[:, :, np.newaxis]
-    flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))  # -1 is undefined without rows
+    # (client, sample * class); -1 would be undefined without clients
+    flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
     products = flat @ flat.T
     np.fill_diagonal(products, 0)
     return products

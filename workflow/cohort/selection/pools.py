@@ -52,8 +52,7 @@ def draw_by_size(candidates: Clients, view: View, count: int, rng: Rng) -> np.nd
 
 
 class CpowD(PowD):
-    """Like `pow-d`, but the clients of the pool evaluate the global model on one batch of their own
-    samples only (cpow-d in section 4)."""
+    """`pow-d` with losses on one batch of each client's own samples (cpow-d in section 4)."""
 
     name = "cpow-d"
     needs = frozenset({"candidate_batch_loss"})

@@ -22,8 +22,7 @@ def sizes_of(candidates: Clients, view: View) -> np.ndarray:
 
 
 class BySize(Selector, UpdateWeighing):
-    """Draws clients with replacement, each in proportion to its number of samples, and gives all
-    draws the same weight (MD sampling)."""
+    """Draws clients with replacement by their sizes, and weighs all draws alike (MD sampling)."""
 
     name: ClassVar[str] = "by-size"
 
@@ -136,9 +135,11 @@ class OptimalSampling(Selector, RandomPool, Probing, UpdateWeighing):
 
     def inclusion_probabilities(self, candidates: Clients, view: View) -> np.ndarray:
         """Each candidate's inclusion probability, in proportion to its size times its update norm
-        but at most 1; to its size alone if all norms are 0. They add up to the number drawn."""
+        but at most 1; to its size alone if all norms are 0. They add up to the number drawn. Once
+        updates are not finite only they are drawn, so that the run ends and counts as diverged."""
         sizes = sizes_of(candidates, view)
         norms = sizes * view.reports["probe_norm"][candidates]
+        norms = norms if np.isfinite(norms).all() else sizes * ~np.isfinite(norms)
         norms = norms if norms.any() else sizes
         drawn, is_sure = min(view.cohort, np.count_nonzero(norms)), np.zeros(len(norms), bool)
         while True:

@@ -69,8 +69,7 @@ class Selector(components.Component):
 
     def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         """Choose the cohort: `view.cohort` distinct candidates, or fewer if the strategy gains
-        nothing from more. Unavailable clients are no candidates, and `view.cohort` never exceeds
-        the number of candidates."""
+        nothing from more. There are at least as many candidates, all of them available."""
         raise NotImplementedError
 
     def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:

@@ -6,12 +6,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from cohort.core.components import SHARE, parameter
+from cohort.data.sampling import floor_share
 from cohort.selection.selector import Clients, Reports, Rng, Selector, State, View
 
 
 def leave_out_empty(candidates: Clients, view: View) -> np.ndarray:
-    """The candidates that have samples. If these are fewer than a cohort, candidates without
-    samples follow until there is one."""
+    """The candidates with samples, followed by others only if these are fewer than a cohort."""
     is_empty = view.sizes[candidates] == 0
     count = max(view.cohort, np.count_nonzero(~is_empty))
     return candidates[np.argsort(is_empty, kind="stable")[:count]]
@@ -28,8 +28,7 @@ def draw_without_replacement(log_weights: np.ndarray, count: int, rng: Rng) -> n
 
 
 def top_clients(values: np.ndarray, clients: np.ndarray, count: int, rng: Rng) -> np.ndarray:
-    """The `count` of `clients` with the highest `values` (client). Ties are broken at random, and
-    NaN comes last."""
+    """The `count` of `clients` with the highest `values`, ties in random order and NaN last."""
     order = rng.permutation(len(clients))
     ranked = np.nan_to_num(values, nan=-np.inf)[order]
     return clients[order[np.argsort(-ranked, kind="stable")[:count]]]
@@ -148,8 +147,7 @@ class HighestLoss(Selector):
 
 class HighestTrainingLoss(HighestLoss):
     """Chooses the candidates that reported the highest mean loss of their local steps when they
-    last trained. Clients that never trained come first, those without samples last; ties are broken
-    at random."""
+    last trained: first those that never did, last those without samples, and ties at random."""
 
     name: ClassVar[str] = "training-loss"
     needs: ClassVar[frozenset[str]] = frozenset({"training_loss"})
@@ -177,8 +175,8 @@ class Afl(HighestLoss):
         candidates = leave_out_empty(candidates, view)
         values = np.sqrt(np.maximum(view.sizes[candidates], 1)) * state["loss"][candidates]
         values = np.clip(values, 0, values[np.isfinite(values)].max(initial=0))
-        best = np.argsort(values, kind="stable")[int(self.alpha1 * len(values)) :]
-        count = min(int((1 - self.alpha3) * view.cohort), len(best))
+        best = np.argsort(values, kind="stable")[floor_share(len(values), self.alpha1) :]
+        count = min(floor_share(view.cohort, 1 - self.alpha3), len(best))
         positions = best[draw_without_replacement(self.alpha2 * values[best], count, rng)]
         others = rng.choice(np.delete(candidates, positions), view.cohort - count, replace=False)
         return np.concatenate([candidates[positions], others])

@@ -286,9 +286,9 @@ class FedCor(Selector, ConditionalNeeds):
         losses, random = view.reports.get("candidate_loss"), self._is_random(state, earlier=1)
         if losses is None or not random or np.isnan(state["losses"]).all():
             return after
-        change = np.nan_to_num(
-            losses - state["losses"]
-        )  # 0 for clients without samples, or unavailable before or now
+        change = losses - state["losses"]
+        # NaN for clients without samples, or unavailable before or now
+        change = np.where(np.isfinite(change), change, 0)
         after["changes"] = np.vstack([state["changes"], change])
         after["ages"] = np.append(state["ages"], 0)
         weights = self.memory_decay ** after["ages"].astype(np.float64)

@@ -89,10 +89,9 @@ class Diurnal(Availability):
 
 @dataclass(frozen=True, kw_only=True)
 class Trace(Availability):
-    """Follows a table of one's own: `trace-phones-0123456789ab` is `my/availability/phones.csv`,
-    whose SHA-256 begins with these digits. A row says from which hour (`start`) to which (`end`) a
-    `device` is available. After the last end the table begins again. Each client is a device of its
-    own, drawn once."""
+    """Follows a user's table: `trace-phones-0123456789ab` is `my/availability/phones.csv`, whose
+    SHA-256 begins with these digits. A row says between which hours (`start`, `end`) a `device` is
+    available; after the last end the table repeats. Each client is one device, drawn once."""
 
     name: ClassVar[str] = "trace"
     table: str = parameter(help="the name of the table, without .csv")
@@ -132,7 +131,9 @@ def read_spells(file: Path, digits: str) -> tuple[np.ndarray, np.ndarray]:
             raise UserError(f"{file}: has no column {missing[0]}; it needs {', '.join(COLUMNS)}")
         table = [(row["device"], row["start"], row["end"]) for row in rows]
     times = []
-    for line, (_, start, end) in enumerate(table, start=2):
+    for line, (device, start, end) in enumerate(table, start=2):
+        if not device:
+            raise UserError(f"{file}, line {line}: has no device")
         try:
             times.append((float(start), float(end)))
         except (TypeError, ValueError):
@@ -141,8 +142,8 @@ def read_spells(file: Path, digits: str) -> tuple[np.ndarray, np.ndarray]:
             raise UserError(f"{file}, line {line}: {start} to {end} is no time from 0 on")
     if not table:
         raise UserError(f"{file}: has no rows")
-    device = np.unique([row[0] for row in table], return_inverse=True)[1]
-    return device, np.array(times).T
+    devices = np.unique([device for device, *_ in table], return_inverse=True)[1]
+    return devices, np.array(times).T  # (row) and (2, row)
 
 
 def available_clients(settings: Settings, history: History, round: int) -> np.ndarray:

@@ -56,7 +56,8 @@ class Cell:
     def identity(self) -> dict[str, Any]:
         """Everything that the cell's digest is made from, besides science versions: its settings
         and its strategy's parts, both without defaults, and the digest of its data."""
-        changed = {k: v for k, v in self.settings.values().items() if v != DEFAULTS[k]}
+        settings = self.settings.values().items()
+        changed = {name: value for name, value in settings if value != DEFAULTS[name]}
         parts = {part: getattr(self, part).spec(defaults=False) for part in PARTS}
         return changed | parts | {"data": paths.digest_in(self.inputs["data"])}
 

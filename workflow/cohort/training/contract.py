@@ -75,8 +75,7 @@ def read_only(value: Any) -> Any:
 
 
 class Chosen(NamedTuple):
-    """The clients of a cohort, each once, and how much each one's update counts (client), None for
-    selectors that do not say."""
+    """The distinct clients of a cohort, and each one's weight if the selector weighs updates."""
 
     clients: np.ndarray
     weights: np.ndarray | None = None
@@ -128,7 +127,7 @@ class CheckedSelector:
         if not isinstance(self.selector, abilities.MetricRecording):
             return {}
         metrics = self.selector.measure(*map(read_only, (state, candidates, cohort, view)))
-        return declared(metrics, self.selector.metrics, "measure")
+        return checked_metrics(metrics, self.selector.metrics, "measure")
 
     def probabilities(self, state: State, candidates: Clients, view: View) -> np.ndarray | None:
         if not isinstance(self.selector, abilities.ProbabilityRecording):
@@ -189,8 +188,8 @@ def _checked_clients(answer: Any, candidates: Clients, method: str, repeated: bo
     numbers, counts = np.unique(clients, return_counts=True)
     if (counts > 1).any() and not repeated:
         raise WrongAnswer(f"{returned}, in which client {numbers[counts > 1][0]} is twice")
-    if strangers := numbers[~np.isin(numbers, candidates)].tolist():
-        raise WrongAnswer(f"{returned}, but client {strangers[0]} is not a candidate")
+    if others := numbers[~np.isin(numbers, candidates)].tolist():
+        raise WrongAnswer(f"{returned}, but client {others[0]} is not a candidate")
     return clients
 
 
@@ -207,12 +206,13 @@ def _by_name(answer: Any, method: str) -> Mapping[str, Any]:
     return require(isinstance(answer, Mapping), method, answer, "values by name")
 
 
-def declared(metrics: Metrics, names: Mapping[str, Any], method: str) -> Metrics:
+def checked_metrics(metrics: Metrics, declared: Mapping[str, Any], method: str) -> Metrics:
+    """Return metrics; raise WrongAnswer unless they are numbers by name, all of them declared."""
     for name, value in _by_name(metrics, method).items():
         is_number = isinstance(value, SupportsFloat) and not getattr(value, "ndim", 0)
         require(is_number, method, value, "a number", name)
-    if strangers := sorted(metrics.keys() - names.keys()):
-        raise WrongAnswer(f"{method} returned '{strangers[0]}', which is not declared in metrics")
+    if undeclared := sorted(metrics.keys() - declared.keys()):
+        raise WrongAnswer(f"{method} returned '{undeclared[0]}', which is not declared in metrics")
     return metrics
 
 
@@ -250,7 +250,7 @@ def merge(rule: ServerRule, weights: Weights, updates: Updates, memory: Weights)
         is_alike = _form_of(before) == _form_of(after)
         require(is_alike, "apply", after, _form_of(before), f"the weights '{name}'")
     checked_memory(merged.memory, "apply")
-    declared(merged.measured, rule.metrics, "apply")
+    checked_metrics(merged.measured, rule.metrics, "apply")
     return merged
 
 

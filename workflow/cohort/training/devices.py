@@ -10,8 +10,7 @@ from cohort.core.components import Catalog, NameEncoded, parameter, parser_of
 
 @dataclass(frozen=True)
 class Speeds:
-    """How many samples each client trains on in a second (client), and how many bytes its link
-    sends or receives in one (client)."""
+    """Per client: the samples that it trains on, and the bytes that its link moves, in a second."""
 
     samples: np.ndarray
     bytes: np.ndarray
@@ -32,7 +31,7 @@ class Untimed(Devices):
     name: ClassVar[str] = "untimed"
 
 
-BITS = 1e6 / 8  # bytes per second of a link of one Mbit/s
+BYTES_PER_MEGABIT = 1e6 / 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +47,7 @@ class LogNormal(Devices):
 
     def speeds(self, clients: int, rng: np.random.Generator) -> Speeds:
         computing, sending = np.exp(self.spread * rng.normal(size=(2, clients)))
-        return Speeds(self.samples * computing, self.megabits * BITS * sending)
+        return Speeds(self.samples * computing, self.megabits * BYTES_PER_MEGABIT * sending)
 
 
 DEVICES = Catalog("cohort.training.devices", Devices, (LogNormal, Untimed))

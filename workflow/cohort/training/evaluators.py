@@ -170,8 +170,7 @@ class CohortSamplesEvaluator(OwnSamplesEvaluator):
 
 
 class HoldoutEvaluator(Evaluator):
-    """Evaluates the global model on the held-out samples of all clients together, and records the
-    accuracy of the worst client."""
+    """Evaluates the global model on held-out samples, and records the worst client's accuracy."""
 
     name = "holdout"
     setting = "evaluate_holdout"
@@ -185,12 +184,12 @@ class HoldoutEvaluator(Evaluator):
         self, task: Task, network: torch.nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
         device = task.test.device
-        parts = [torch.from_numpy(part).to(device) for part in task.shards.holdouts if len(part)]
-        model, parts = (network, state.weights, task.train_samples), [*parts, torch.cat(parts)]
-        results = [evaluation.evaluate(*model, indices, plain=task.plain) for indices in parts]
-        *by_client, together = results
-        worst = min(result.accuracy for result in by_client)
-        return together.metrics("holdout") | {"holdout_worst_accuracy": worst}
+        held_out = [torch.from_numpy(part).to(device) for part in task.shards.holdouts if len(part)]
+        model = network, state.weights, task.train_samples
+        of_all = evaluation.evaluate(*model, torch.cat(held_out), plain=task.plain)
+        of_clients = [evaluation.evaluate(*model, part, plain=task.plain) for part in held_out]
+        worst = min(result.accuracy for result in of_clients)
+        return of_all.metrics("holdout") | {"holdout_worst_accuracy": worst}
 
 
 class LocalModelsEvaluator(MeanOverModels):

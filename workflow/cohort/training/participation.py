@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import Catalog, NameEncoded, parameter, parser_of
+from cohort.data.sampling import floor_share
 
 
 class Participation(NameEncoded):
@@ -59,7 +60,7 @@ class Dropout(Participation):
     share: float = parameter(exclusiveMinimum=0, exclusiveMaximum=1, help="share that drops out")
 
     def responds(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        gone = rng.choice(len(cohort), math.floor(self.share * len(cohort) + 1e-9), replace=False)
+        gone = rng.choice(len(cohort), floor_share(len(cohort), self.share), replace=False)
         return ~np.isin(np.arange(len(cohort)), gone)
 
 

@@ -1,6 +1,5 @@
-"""The one loop over rounds that every procedure runs in. A procedure says what happens within a
-round. Everything around it is here: the ledger, evaluations that are due, the test for divergence,
-the history, and the places from which a run can resume."""
+"""The one loop over rounds of every procedure. A procedure says what happens in a round; here are
+the ledger, due evaluations, the test for divergence, the history, and where a run can resume."""
 
 import time
 from abc import ABC, abstractmethod
@@ -20,9 +19,8 @@ from cohort.training.task import RunState, Task
 
 
 class Rounds(ABC):
-    """The rounds of one procedure on one task. They keep nothing that a resumed run would miss:
-    what must survive a round is in the state. `costs` names the costs that are recorded in every
-    round, even if they are zero."""
+    """The rounds of one procedure on one task. What must survive a round is in the state, so that a
+    run can resume after any. `costs` are recorded in every round, even if they are zero."""
 
     costs: ClassVar[tuple[str, ...]] = "bytes_down", "bytes_up", "client_steps", "selection_samples"
 
@@ -46,8 +44,7 @@ class Rounds(ABC):
 
     @cached_property
     def transfer_seconds(self) -> float:
-        """The time of one transfer of the model, measured once: to serialize its weights and to
-        load them into it again."""
+        """The seconds of a transfer of the model, measured once: to save and load its weights."""
         seconds, model = [], self.task.model
         for _ in range(3):  # the first one is slower
             started = time.perf_counter()
@@ -73,12 +70,11 @@ class Rounds(ABC):
                 network = self.network(state.round)
                 metrics = evaluator.evaluate(self.task, network, state, self.local_models)
                 method = f"evaluator '{evaluator.name}'"
-                ledger.record(**contract.declared(metrics, evaluator.metrics, method))
+                ledger.record(**contract.checked_metrics(metrics, evaluator.metrics, method))
 
     def run(self, state: RunState, cursor: Cursor | None = None) -> Iterator[RunState]:
-        """Play the rounds that remain and yield the state after each. End early if the weights are
-        no longer finite. `cursor` says where in the first round to begin, and saves states inside
-        rounds."""
+        """Play the remaining rounds, yielding the state after each, until weights are not finite.
+        `cursor` says where in the first round to begin, and saves states inside rounds."""
         strategy = self.task.settings.strategy
         self.cursor = cursor or Cursor()
         for round in range(state.round + 1, self.task.settings.rounds + 1):

@@ -30,9 +30,8 @@ class Merged(NamedTuple):
 class ServerRule(Component):
     """Merges the updates of a cohort into new global weights. A rule receives the trainable weights
     only: statistics of normalization layers are always averaged, because a rule that extrapolates
-    could make a variance negative. Its memory between rounds is plain tensors, which a checkpoint
-    can hold: those that `begin` returns, and any that are added later, named `{weight}/...` with
-    the shape of that weight."""
+    could make a variance negative. Its memory between rounds is plain tensors: those that `begin`
+    returns, and any that are added later, named `{weight}/...` and of the shape of that weight."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that it records itself, by recorded name."""
@@ -42,8 +41,7 @@ class ServerRule(Component):
     """How many copies of the model's size the server and a client send each other."""
 
     def begin(self, weights: Weights, redraw: Callable[[], Weights]) -> Weights:
-        """The rule's memory before the first round. `redraw` draws the weights of another random
-        network of the same model."""
+        """The memory before the first round. `redraw` draws other random weights of the model."""
         return {}
 
     def control_variate(self, memory: Weights, client: int, lr: float) -> Weights:

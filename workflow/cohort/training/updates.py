@@ -1,5 +1,4 @@
-"""Local work, which is what one client does in a round, and the updates that come of it, stacked:
-one tensor per parameter with a leading client axis."""
+"""Local work, what one client does in a round, and updates, what comes of it, stacked by client."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,7 +38,7 @@ class LocalWork:
         steps, per_epoch = local_steps(size, settings)
         rng = generator(settings.seed, "batches", round=self.round, client=self.client)
         draw = np.arange if self.in_order or settings.order == "dealt" else rng.permutation
-        for step in range(steps if size else 0)[: self.end]:
+        for step in range(steps)[: self.end]:
             position = step % per_epoch
             if position == 0:
                 order = draw(size)
@@ -51,10 +50,11 @@ Works = Sequence[LocalWork]
 
 
 def local_steps(size: int, settings: Settings) -> tuple[int, int]:
-    """The number of steps that J asks of a client with `size` samples, and that of an epoch."""
-    amount, epochs = local_work(settings.J)
+    """The number of steps of J and of an epoch, for a client with `size` samples; 0 without any."""
+    amount, counts_epochs = local_work(settings.J)
     per_epoch = -(-size // settings.batch)
-    return amount * per_epoch if epochs else amount, per_epoch
+    steps = amount * per_epoch if counts_epochs else amount
+    return (steps if size else 0), per_epoch
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,11 @@ class Updates:
     factors: Tensor | None = None
 
     def shares(self) -> Tensor:
-        """How much each client's update counts: its share of all samples of the cohort, unless the
-        selector weighs updates."""
+        """The weight of each update: its share of the samples, or what the selector says."""
         return self.sizes / self.sizes.sum() if self.factors is None else self.factors
 
     def weighted_sum(self, shares: Tensor) -> Weights:
-        """The sum of the local models, weighted by `shares`, which add up to 1 for a mean. Integer
-        buffers are rounded."""
+        """The sum of the local models, weighted by `shares`. Integer buffers are rounded."""
         sums: Weights = {}
         for name, rows in self.weights.items():
             floating = rows if rows.is_floating_point() else rows.to(shares.dtype)
@@ -118,11 +116,11 @@ class Updates:
         return (steps - rest * (1 - rest**steps) / (1 - rest)) / (1 - rest)
 
     def scaled(self, weights: Weights, factors: Tensor) -> Self:
-        """Scale each client's update, its difference to these weights, by its factor in [0, 1];
-        factors of 1 leave it unchanged to the bit."""
+        """Scale each client's update by its factor in [0, 1]; at 1 it is unchanged to the bit."""
         scaled: Weights = dict(self.weights)
         for name, stack in self.weights.items():
             if stack.is_floating_point():
+                # (client, 1, ...)
                 factor = factors.to(stack.dtype).view(-1, *[1] * (stack.dim() - 1))
                 moved = weights[name] + factor * (stack - weights[name])
                 scaled[name] = torch.where(factor < 1, moved, stack)

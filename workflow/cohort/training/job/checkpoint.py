@@ -17,7 +17,8 @@ from cohort.training.job.lease import PREVIOUS
 from cohort.training.task import RunState
 from cohort.training.updates import Weights
 
-PARTS = ("weights", "server", "selector", "reports", "history", "cursor")
+ARRAYS = ("selector", "reports", "history")  # parts that are arrays of NumPy
+PARTS = ("weights", "server", *ARRAYS, "cursor")
 Saved = tuple[RunState, Weights]
 """A run's state, and a cursor that says where inside the next round it stands."""
 
@@ -27,8 +28,7 @@ class Unusable(Exception):
 
 
 def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None) -> None:
-    """Write a checkpoint; the one before it becomes the previous one. A `cursor` says where inside
-    the next round the run stands."""
+    """Write a checkpoint and keep the last. `cursor`: where a run inside a round stands."""
     arrays = map(_tensors, (state.selector, state.reports, state.history.arrays()))
     parts, tensors = (state.weights, state.server, *arrays, cursor or {}), Weights()
     for part, values in zip(PARTS, parts, strict=True):
@@ -101,7 +101,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
 
 
 def _state(header: dict[str, Any], parts: dict[str, Weights], device: torch.device) -> Saved:
-    selector, reports, history = (_arrays(parts[name]) for name in PARTS[2:5])
+    selector, reports, history = (_arrays(parts[name]) for name in ARRAYS)
     for tensors in (parts["weights"], parts["server"], parts["cursor"]):
         tensors.update({name: tensor.to(device) for name, tensor in tensors.items()})
     fields = {key: header[key] for key in ("round", "diverged", "sessions")}

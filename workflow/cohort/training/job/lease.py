@@ -43,8 +43,7 @@ def was_abandoned(folder: Path) -> bool:
 
 
 def publish(finished: Path, record: str | Path) -> None:
-    """Put a finished record in its place in one step, as a link or a copy, replacing any that is
-    there. The original stays until the driver deletes it."""
+    """Put a finished record in its place in one step, as a link or copy; the original stays."""
     with atomic_write(record) as temporary:
         try:
             os.link(finished, temporary)

@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from cohort.core.files import is_locked, lock, try_lock
 from cohort.training.job import machine
-from cohort.training.trainers.stacked import Part, Stacks
+from cohort.training.trainers.stacked import Part, StackedTrainer, Stacks
 from cohort.training.trainers.trainer import Trained
 
 HOST = "host"
@@ -41,8 +41,7 @@ class GivenUp(Stopped):
 
 
 def become_host(folder: Path, digest: str, is_done: Callable[[], bool]) -> IO[str] | None:
-    """The lock of the host, if need be after waiting for another one; None if that one has trained
-    the cell, or has failed to."""
+    """The host's lock, waited for if need be; None if another host trained the cell, or failed."""
     request_file = folder / digest
     with lock(request_file):
         host = try_lock(folder / HOST)
@@ -82,6 +81,16 @@ class Member(threading.Thread):
         except BaseException as error:
             self.error = error
         self._yielded.set()
+
+    def trainer(self) -> type[StackedTrainer]:
+        """The trainer of this member's cell, which asks the host for training."""
+        member = self
+
+        class MemberTrainer(StackedTrainer):
+            def train_part(self, part: Part) -> Trained:
+                return member.ask(part)
+
+        return MemberTrainer
 
     def ask(self, part: Part) -> Trained:
         """Have a part trained, in the member's own thread; raise what the host raises instead."""

@@ -196,7 +196,7 @@ class Run:
             trainer = state.sessions[-1]["trainer"]
         kind, reason = choose_trainer(trainer, device, task)
         if member is not None and kind is stacked.StackedTrainer:
-            kind = type(kind.__name__, (kind,), {"train_part": lambda self, part: member.ask(part)})
+            kind = member.trainer()
         task = replace(task, trainer=kind)
         if reason:
             print(f"trained by plain PyTorch: {reason}", flush=True)
@@ -373,8 +373,7 @@ def _commit() -> str:
 
 
 class LogLines:
-    """Prints the progress of a run: a line at most every ten seconds, and one after the last round.
-    Each begins with the name of the cell."""
+    """Prints a run's progress: a line at most every ten seconds, and one after the last round."""
 
     def __init__(self, rounds: int, name: str):
         self.rounds, self.name = rounds, name

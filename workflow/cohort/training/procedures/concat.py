@@ -22,7 +22,7 @@ from cohort.training.task import RunState, Task
 from cohort.training.trainers import serial
 from cohort.training.updates import Updates, Weights, local_steps, size_in_bytes, stack
 
-NONE = -1  # the cluster of a client without samples
+NO_CLUSTER = -1  # the cluster of a client without samples
 STARTS = 10  # runs of k-means, of which the best is used
 MAX_STEPS = 100  # of balanced k-means
 SLACK = 1.2  # largest size of a balanced cluster, relative to the mean
@@ -218,9 +218,9 @@ def merge_parts(weights: Weights, trained: PartUpdates) -> tuple[Weights, dict[s
 def cluster_clients(
     label_counts: np.ndarray, clusters: int, rng: np.random.Generator, balanced: bool = False
 ) -> np.ndarray:
-    """Cluster clients by k-means on label distributions: the cluster of each client, NONE for one
-    without samples. Clusters are numbered in the order of their first clients; there are fewer than
-    `clusters` if there are fewer distinct distributions."""
+    """Cluster clients by k-means on label distributions: the cluster of each client, NO_CLUSTER for
+    one without samples. Clusters are numbered in the order of their first clients; there are fewer
+    than `clusters` if there are fewer distinct distributions."""
     sizes = label_counts.sum(axis=1)
     holders = np.flatnonzero(sizes)
     shares = label_counts[holders] / sizes[holders, None]
@@ -230,7 +230,7 @@ def cluster_clients(
         kmeans = KMeans(min(clusters, len(holders)), n_init=STARTS, random_state=seed).fit(shares)
     labels = _balance_clusters(shares, kmeans.cluster_centers_) if balanced else kmeans.labels_
     _, first, label = np.unique(labels, return_index=True, return_inverse=True)
-    of_client = np.full(len(label_counts), NONE)
+    of_client = np.full(len(label_counts), NO_CLUSTER)
     of_client[holders] = np.argsort(np.argsort(first))[label]
     return of_client
 
@@ -239,7 +239,7 @@ def _balance_clusters(shares: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Cluster clients by Lloyd's algorithm with optimal assignments within a limit of size."""
     clients, clusters = len(shares), len(centers)
     max_size = max(int(SLACK * clients / clusters), -(-clients // clusters))
-    labels = np.full(clients, NONE)
+    labels = np.full(clients, NO_CLUSTER)
     for _ in range(MAX_STEPS):
         distances = np.square(shares[:, None] - centers).sum(axis=2)
         taken = linear_sum_assignment(np.repeat(distances, max_size, axis=1))[1] // max_size

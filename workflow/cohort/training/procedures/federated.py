@@ -27,9 +27,8 @@ Rows = np.ndarray  # numbers of updates
 
 
 class Pool(NamedTuple):
-    """The clients that a cohort is chosen from, and what the selector knows of them. A pool whose
-    clients were asked or probed has the global model already (`has_model`). `probes` are the local
-    models after a probe."""
+    """The clients that a cohort is chosen from, and the selector's view. `has_model`: they were
+    asked or probed, so they hold the global model. `probes` are their models after a probe."""
 
     clients: np.ndarray
     view: View
@@ -38,9 +37,8 @@ class Pool(NamedTuple):
 
 
 class Responders(NamedTuple):
-    """A cohort (client), which of its clients respond (client), on how many samples of each class
-    each of them trains (client, class), and how much its update counts (client), if the selector
-    says so."""
+    """A cohort (client), who of it responds (client), the samples of each class that each trains on
+    (client, class), and each update's weight (client) if the selector gives any."""
 
     cohort: np.ndarray
     responds: np.ndarray
@@ -193,8 +191,7 @@ class FederatedRounds(Rounds):
     def respond(
         self, chosen: contract.Chosen, pool: Pool, round: int, ledger: Ledger
     ) -> Responders:
-        """Ask the selector for the quotas of the cohort, and draw which clients respond, in time
-        if that counts."""
+        """Ask the selector for quotas, and draw which clients respond, in time if that counts."""
         cohort, weights = chosen
         counts = self.selector.quotas(cohort, pool.view, self.task.shards.label_counts[cohort])
         participation, rng = self.task.participation, self._rng("answers", round)
@@ -212,17 +209,16 @@ class FederatedRounds(Rounds):
     ) -> np.ndarray:
         """Whether each client's update, of its label counts in this round, is in time. The steps
         and updates of the others are charged, but not computed, because nobody looks at them."""
-        settings, size = self.task.settings, self.model_bytes
-        sizes = counts.sum(axis=1)
-        steps = np.array([local_steps(count, settings)[0] if count else 0 for count in sizes])
+        settings, sizes = self.task.settings, counts.sum(axis=1)
+        steps = np.array([local_steps(size, settings)[0] for size in sizes])
         if pool.probes is not None:
             rows = [pool.probes.clients.index(client) for client in cohort]
             steps -= pool.probes.steps[rows].cpu().numpy()
-        seconds = self.seconds(cohort, steps, size * (1 if pool.has_model else 2))
+        seconds = self.seconds(cohort, steps, self.model_bytes * (1 if pool.has_model else 2))
         arriving = self.task.participation.in_time(seconds, settings.cohort)
         in_time = contract.checked_mask(arriving, len(cohort), "in_time")
         ledger.add("client_steps", int(steps[~in_time].sum()))
-        ledger.add_traffic("model", size, to="server", copies=int((~in_time).sum()))
+        ledger.add_traffic("model", self.model_bytes, to="server", copies=int((~in_time).sum()))
         return in_time
 
     def local_work(self, state: RunState, responders: Responders, pool: Pool, round: int) -> Works:
@@ -300,8 +296,7 @@ class FederatedRounds(Rounds):
     def keep(
         self, updates: Updates, reports: Reports, responders: Responders, ledger: Ledger
     ) -> Rows:
-        """The rows of the updates that count: not those of clients without samples, nor those that
-        the selector filters out."""
+        """The rows of the updates that count: of clients with samples, and kept by the selector."""
         sizes = updates.sizes.cpu().numpy()
         used = np.flatnonzero(self.selector.keep(reports, sizes) & (sizes > 0))
         labels = responders.label_counts[responders.responds][used].sum(axis=0)
@@ -313,8 +308,7 @@ class FederatedRounds(Rounds):
     def merge(
         self, state: RunState, updates: Updates, used: Rows, responders: Responders, ledger: Ledger
     ) -> tuple[Weights, Weights]:
-        """Apply the server rule: return the new global weights and the rule's new memory, both
-        unchanged if no update counts."""
+        """Apply the server rule: return new weights and memory, the old if no update counts."""
         if not len(used):
             return state.weights, state.server
         counted, before = updates.select_rows(used.tolist()), self.task.trainable(state.weights)
@@ -352,8 +346,7 @@ class FederatedRounds(Rounds):
 
 
 def allocated_samples(task: Task, client: int, quota: np.ndarray, round: int) -> np.ndarray:
-    """Draw the samples on which a client trains in this round: of each class as many as its `quota`
-    (class) says, without replacement. Return their indices."""
+    """Draw a client's samples for a round, of each class its `quota` (class); return indices."""
     rng = randomness.generator(task.settings.seed, "portion", round=round, client=client)
     indices = rng.permutation(task.shards.indices[client])
     labels = task.train_samples.labels[indices].cpu().numpy()

@@ -1,9 +1,8 @@
 """Rounds of FedTAN: those of FedAvg, with a first step that clients take together. In this step the
 clients' networks run in lock step on one batch, in which each client has its rows. Layers with
 weights work on each client's rows with that client's weights. The gradient goes back through the
-means and variances of batch normalization. All that a client tells of its rows are sums: of the
-inputs, of their squared distances to the mean, and, in the backward pass, of the gradients and of
-their products with the normalized inputs."""
+means and variances of batch normalization. All that a client tells of its rows are sums: of inputs
+and their squared distances to the mean; backward, of gradients, also times normalized inputs."""
 
 import copy
 from collections.abc import Iterable, Sequence

@@ -35,9 +35,9 @@ class NeedGatherer:
         self, when: str, clients: Sequence[int] | np.ndarray, ledger: Ledger, **fields: Any
     ) -> dict[str, np.ndarray]:
         """Measure the needs that are gathered then, by need: a row for each of the clients, who
-        upload it. The `fields` are those of `ModelEvaluations`."""
+        upload it. The `fields` are those of `RunContext`."""
         numbers = read_only(np.array(clients, dtype=np.int64))
-        context = ModelEvaluations(self.task, numbers, ledger, **fields)
+        context = RunContext(self.task, numbers, ledger, **fields)
         answers, wanted = {}, f"numbers of {len(numbers)} clients"
         with ledger.timed("selecting"):
             for need in self.gathered_at(when):
@@ -110,7 +110,7 @@ class ModelEvaluation:
 
 
 @dataclass(frozen=True)
-class ModelEvaluations:
+class RunContext:
     """The `EvaluationContext` of a run: global model, local models and the samples for them. Needs
     that measure no model are its methods of their names."""
 
@@ -197,8 +197,7 @@ class ModelEvaluations:
 
     @cached_property
     def _local_on_reserved(self) -> list[ModelEvaluation]:
-        """The evaluations of the local models on reserved samples, cached so that needs which share
-        them are charged for them once."""
+        """Local models on reserved samples, cached so that needs sharing them are charged once."""
         reserved = self.task.test_samples, self.task.reserved, None
         models = map(self._trained.client_weights, range(len(self.clients)))
         return [ModelEvaluation(self.task, self.ledger, model, *reserved) for model in models]

@@ -43,8 +43,7 @@ class Epoch:
 
 
 def label_frequencies(counts: np.ndarray) -> np.ndarray:
-    """How often each label is scheduled, by counts (label, client): as often as it has samples, but
-    not more often than the median label."""
+    """How often to schedule each label: its total in counts (label, client), the median at most."""
     totals = counts.sum(axis=1)
     return np.minimum(totals, np.median(totals[totals > 0])).astype(np.int64)
 

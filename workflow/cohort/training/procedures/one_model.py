@@ -21,8 +21,7 @@ LABEL_BYTES = 4  # of a placeholder
 
 
 class CentralizedRounds(Rounds):
-    """Rounds that are epochs of one client with all data, with one optimizer and one learning rate
-    schedule for all of them."""
+    """Rounds that are epochs of one client with all data, under one optimizer and one schedule."""
 
     costs: ClassVar[tuple[str, ...]] = ("client_steps",)
 

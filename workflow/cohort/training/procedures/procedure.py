@@ -84,6 +84,11 @@ class Procedure(NameEncoded):
                 name = getattr(cell.settings, key, component.name)
                 raise ValueError(f"has no use for the {key} '{name}'; take the strategy 'fedavg'")
 
+    def check_epoch(self, cell: Cell) -> None:
+        """Raise ValueError unless a round is one epoch."""
+        if cell.settings.J != "J1e":
+            raise ValueError(f"takes an epoch in each round: J is {cell.settings.J}, not J1e")
+
     def check_handed_on(self, cell: Cell) -> None:
         """Raise ValueError unless a client needs nothing but the weights to go on."""
         self.check_constant(cell)
@@ -267,6 +272,7 @@ class Centralized(Procedure):
         if (settings.clients, settings.cohort) != (1, 1):
             raise ValueError("trains one client: clients and cohort must be 1")
         self.check_plain(cell)
+        self.check_epoch(cell)
         self.check_undecayed(cell)
         if cell.schedule.watches_loss and not settings.validation:
             raise ValueError(f"schedule '{cell.schedule}' needs validation samples: set validation")
@@ -305,8 +311,7 @@ class Stratified(Procedure):
 
     def check(self, cell: Cell) -> None:
         self.check_plain(cell)
-        if cell.settings.J != "J1e":
-            raise ValueError(f"schedules an epoch in a round: J is {cell.settings.J}, not J1e")
+        self.check_epoch(cell)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,12 +92,12 @@ class StackedTrainer(Trainer):
 
     def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor) -> Trained:
         if done := cursor.next_call():  # all clients finish together
-            return strip_prefix(done, "weights/"), done["losses"], done["steps"].tolist()
-        weights, losses, steps = self.train_part(Part(self, works, anchor, cursor))
-        results = {f"weights/{name}": tensor for name, tensor in weights.items()}
-        results |= {"losses": losses, "steps": torch.tensor(steps)}
+            return Trained(strip_prefix(done, "weights/"), done["losses"], done["steps"].tolist())
+        trained = self.train_part(Part(self, works, anchor, cursor))
+        results = {f"weights/{name}": tensor for name, tensor in trained.weights.items()}
+        results |= {"losses": trained.losses, "steps": torch.tensor(trained.steps)}
         cursor.client_done(lambda: results)
-        return weights, losses, steps
+        return trained
 
     def train_part(self, part: Part) -> Trained:
         """Train what this trainer was asked to."""
@@ -140,19 +140,12 @@ class Stacks:
             if is_memory:
                 self.max_height = -(-height // 2)
                 print(f"the memory is too small for {height} clients at once", flush=True)
-        size, chunks = min(self.max_height, -(-height // 2)), list[list[Part]]()
-        if len(parts) == 1:
-            works, begins = parts[0].works, range(0, height, size)
-            parts = [parts[0]._replace(works=works[begin : begin + size]) for begin in begins]
-            return [reduce(_join, (self.train([part])[0] for part in parts))]
-        room = 0
-        for part in parts:
-            room -= len(part.works)
-            if room < 0:
-                chunks.append([])
-                room = size - len(part.works)
-            chunks[-1].append(part)
-        return [answer for chunk in chunks for answer in self.train(chunk)]
+        size = min(self.max_height, -(-height // 2))
+        if len(parts) > 1:
+            return [answer for chunk in _chunks(parts, size) for answer in self.train(chunk)]
+        (part,) = parts
+        pieces = (part.works[begin : begin + size] for begin in range(0, height, size))
+        return [reduce(_join, (self.train([part._replace(works=works)])[0] for works in pieces))]
 
     def _stack_for(self, parts: Sequence[Part]) -> Stack:
         if self.stack is None or not self.stack.fits(parts):
@@ -168,8 +161,20 @@ def _join(first: Trained | Exception, second: Trained | Exception) -> Trained | 
     """What came of some works of a part and those after them, from what came of both."""
     if isinstance(first, Exception) or isinstance(second, Exception):
         return first if isinstance(first, Exception) else second
-    rows = {name: torch.cat([rows, second[0][name]]) for name, rows in first[0].items()}
-    return rows, torch.cat([first[1], second[1]]), [*first[2], *second[2]]
+    rows = {name: torch.cat([rows, second.weights[name]]) for name, rows in first.weights.items()}
+    return Trained(rows, torch.cat([first.losses, second.losses]), first.steps + second.steps)
+
+
+def _chunks(parts: Sequence[Part], height: int) -> list[list[Part]]:
+    """Cut parts, in their order, into chunks of up to so many clients, or of one part with more."""
+    chunks, room = list[list[Part]](), 0
+    for part in parts:
+        room -= len(part.works)
+        if room < 0:
+            chunks.append([])
+            room = height - len(part.works)
+        chunks[-1].append(part)
+    return chunks
 
 
 class Stack:
@@ -240,7 +245,7 @@ class Stack:
             part_rows = torch.from_numpy(back[begin:end]).to(losses.device)
             means = losses[part_rows] / torch.from_numpy(steps).to(losses)
             weights_of = {name: tensor[part_rows] for name, tensor in self.rows.items()}
-            trained.append((weights_of, means, steps.tolist()))
+            trained.append(Trained(weights_of, means, steps.tolist()))
         return trained
 
     def _fill(self, rows: Sequence[Row]) -> None:
@@ -257,12 +262,12 @@ class Stack:
             self.correction[name][filled] = torch.stack(corrections)
             if self.anchor:
                 self.anchor[name][filled] = torch.stack([part.anchor[name] for part, *_ in rows])
-        objectives = [part.trainer.objective for part, *_ in rows]
-        for objective, (part, work, _) in zip(objectives, rows, strict=True):
+        for part, work, _ in rows:
             counts = part.trainer.labels[work.samples].bincount(minlength=classes)
-            statistics.append(objective.label_statistics(counts.to(self.statistics.dtype)))
+            counts = counts.to(self.statistics.dtype)
+            statistics.append(part.trainer.objective.label_statistics(counts))
         self.statistics[filled] = torch.stack(statistics).to(self.statistics)
-        numbers = [self.objectives.index(objective) for objective in objectives]
+        numbers = [self.objectives.index(part.trainer.objective) for part, *_ in rows]
         self.objective_numbers[filled] = torch.tensor(numbers).to(self.objective_numbers)
         self.lr[filled] = torch.tensor([work.lr for _, work, _ in rows], dtype=self.lr.dtype)
 
@@ -303,13 +308,14 @@ class Stack:
 
     def _inputs(self, chosen: Tensor, *draws: Tensor) -> Tensor:
         """The network's inputs of a step, augmented if there are random numbers for that."""
-        flat = chosen.flatten()
+        flat = chosen.flatten()  # (client * sample)
         if not draws:
             inputs = self.samples.inputs(flat)
         else:
-            images, numbers = self.samples.scaled(flat), draws[0].flatten(0, 1)
+            numbers = draws[0].flatten(0, 1)  # (client * sample, number)
+            images = self.samples.scaled(flat)
             inputs = self.samples.standardized(self.augmentation.apply(images, numbers))
-        return inputs.unflatten(0, chosen.shape)
+        return inputs.unflatten(0, chosen.shape)  # (client, sample, ...)
 
     def _step(self, inputs: Tensor, targets: Tensor, shares: Tensor, *factors: Tensor) -> Tensor:
         """Take one SGD step with the first clients, one per row of `inputs`; return their losses.
@@ -327,6 +333,7 @@ class Stack:
             # rows are independent, so the gradient of the sum is that of each
             changes = [*torch.autograd.grad(losses.sum(), leaves, materialize_grads=True)]
         if settings.clip:
+            # (client) each, of the gradient (client, *parameter)
             squares = [change.flatten(1).square().sum(dim=1) for change in changes]
             norms = sum(squares[1:], squares[0]).sqrt()  # each row's in the same order always
             scales = (settings.clip / (norms + 1e-6)).clamp(max=1)  # as in clip_grad_norm_

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -20,8 +20,13 @@ from cohort.training.updates import LocalWork, Updates, Weights, Works, local_st
 if TYPE_CHECKING:
     from cohort.training.task import Task
 
-Trained = tuple[Weights, Tensor, list[int]]
-"""The stacked models of some clients after their work, mean losses and numbers of steps."""
+
+class Trained(NamedTuple):
+    """What came of the work of some clients: their stacked models, mean losses, and steps."""
+
+    weights: Weights
+    losses: Tensor
+    steps: list[int]
 
 
 class Trainer:
@@ -57,17 +62,17 @@ class Trainer:
         """Do the work of each client; the order does not matter. `anchor` are the global weights,
         to which a proximal term pulls. A client without samples takes no step, and its loss is NaN.
         `cursor` says which clients were done before the run was interrupted."""
-        weights, losses, steps = self._train(works, anchor, cursor or ledger.Cursor())
+        trained = self._train(works, anchor, cursor or ledger.Cursor())
         sizes = [len(work.samples) for work in works]
         return Updates(
-            weights,
+            trained.weights,
             torch.tensor(sizes, dtype=torch.float64, device=self.samples.labels.device),
-            torch.tensor(steps),
-            losses,
+            torch.tensor(trained.steps),
+            trained.losses,
             clients=tuple(work.client for work in works),
             total=len(self.shards),
             samples=sum(map(len, self.shards)),
-            lr=works[0].lr if works else self.settings.lr,
+            lr=works[0].lr,
             momentum=self.settings.momentum,
         )
 
@@ -96,7 +101,7 @@ class Trainer:
             losses.append(step_losses.mean())
             steps.append(len(step_losses))
             cursor.client_done(results)
-        return stacked, torch.stack(losses), steps
+        return Trained(stacked, torch.stack(losses), steps)
 
     def empty_rows(self, count: int) -> Weights:
         """Uninitialized weights of so many clients, one row each."""
