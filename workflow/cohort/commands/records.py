@@ -181,7 +181,8 @@ def restore_command(options: argparse.Namespace) -> None:
     plan = shared.load_plan(options)
     for study in process.tracked(all_studies(), "planning"):
         plan.study(study)
-    if not (folders := [ours.get(study, source / study) for study in options.studies] or existing):
+    named = [ours.get(study, source / study) for study in dict.fromkeys(options.studies)]
+    if not (folders := named or existing):
         raise UserError(f"{source} holds no release; cohort export writes one")
     with lock_directory():
         for folder in folders:

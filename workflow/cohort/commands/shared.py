@@ -60,6 +60,11 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def seed(text: str) -> int:
+    """The value of an argument that must be a whole number from 0 on."""
+    return 0 if text == "0" else positive(text)
+
+
 def share(text: str) -> float:
     """The value of an argument that must be a number above 0 and below 1."""
     if not 0 < float(text) < 1:
@@ -78,7 +83,8 @@ def load_plan(options: argparse.Namespace, **fixed: Any) -> "planning.Plan":
     named; `fixed` keys of the config take precedence."""
     overrides = dict(map(yaml_files.parse_override, config_texts(options)))
     if getattr(options, "studies", None):
-        overrides["studies"] = list(map(planning.require_study, options.studies))
+        studies = dict.fromkeys(options.studies)  # each once
+        overrides["studies"] = list(map(planning.require_study, studies))
     return planning.load(overrides | fixed)
 
 

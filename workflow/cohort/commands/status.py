@@ -5,6 +5,7 @@ cell would be trained."""
 import argparse
 import contextlib
 import json
+import re
 import shlex
 import time
 from collections import Counter
@@ -55,6 +56,8 @@ def status_arguments(parser: argparse.ArgumentParser) -> None:
 
 def status_command(options: argparse.Namespace) -> None:
     """Print the status of the studies, or their cost."""
+    if options.follow and options.json:
+        raise UserError("--follow prints no JSON; leave out one of the two")
     plan = shared.load_plan(options)
     if options.follow:
         _follow(plan)
@@ -290,7 +293,7 @@ def find_item(
     expanded = plan.study(item.study)
     if name not in (items := expanded.drawn_items()):
         for note in expanded.notes:
-            if f"{name} cannot be drawn" in note or f"{name}, " in note:
+            if re.search(rf"\b{re.escape(name)}(, \w+)* cannot be drawn", note):
                 raise UserError(f"'{text}' waits: {note}")
     check_allowed(name, items, f"'{text}': {named} has no figure or table '{name}'")
     return item

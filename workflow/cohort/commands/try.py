@@ -72,8 +72,9 @@ def _item_with_strategies(options: argparse.Namespace) -> PlannedItem:
 
 
 def extending_study(item: PlannedItem, strategies: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """The name and the content of the study that adds strategies to an item's experiment. Raise
-    UserError if it is impossible at any scale, because every command would stumble over it."""
+    """The name and the content of the study that adds strategies to an item's experiment, not the
+    name of one that adds others. Raise UserError if it is impossible at any scale, because every
+    command would stumble over it."""
     experiment = item.spec["experiment"]
     added = [f"+{strategy}" for strategy in strategies]
     content: dict[str, Any] = {
@@ -82,7 +83,9 @@ def extending_study(item: PlannedItem, strategies: Sequence[str]) -> tuple[str, 
     }
     words = "_".join([*strategies, item.study, experiment])
     name = f"try_{re.sub(r'[^a-z0-9]+', '_', words)}"
-    if len(name) > MAX_NAME_LENGTH:
+    file = _study_file(name)
+    before = item.plan.validator.read(file, "study") if file.exists() else content
+    if len(name) > MAX_NAME_LENGTH or before["experiments"] != content["experiments"]:
         name = f"{name[: MAX_NAME_LENGTH - 9]}_{hashlib.sha256(words.encode()).hexdigest()[:8]}"
     with errors_at(f"{' and '.join(strategies)} cannot be tried on {item.study}.{item.name}"):
         for scale in item.plan.scales:
