@@ -173,9 +173,8 @@ def restore_arguments(parser: argparse.ArgumentParser) -> None:
 def restore_command(options: argparse.Namespace) -> None:
     """Turn the released runs of these studies, or of all that a release exists of, into records,
     and print how many of each release were restored."""
-    source, ours = Path(options.source), dict[str, Path]()
-    if options.source == RELEASED:
-        ours = releases.release_folders(all_studies())
+    source = Path(options.source)
+    ours = releases.release_folders(all_studies()) if source == Path(RELEASED) else {}
     files = [*source.glob(releases.MANIFEST), *sorted(source.glob(f"*/{releases.MANIFEST}"))]
     existing = list(ours.values()) or [file.parent for file in files]
     plan = shared.load_plan(options)

@@ -57,11 +57,8 @@ class Driver:
         self.in_module = not workflow.modifier.is_main_snakefile()
 
     def set_up(self) -> None:
-        """Prepare this process: PYTHONPATH for jobs, memory for local jobs; print the plan's notes.
-
-        The garbage collector ignores what exists by now and runs less often: a graph of 20,000 jobs
-        has millions of long-lived objects, and scanning them takes a good part of a dry run.
-        """
+        """Set PYTHONPATH for jobs and the memory of local ones; print the plan's notes."""
+        # The graph of 20,000 jobs has millions of objects, which the collector would scan in vain.
         gc.freeze()
         gc.set_threshold(500_000)
         package = str(Path(cohort.__file__).parents[1])
@@ -234,8 +231,7 @@ def _attach_handlers(workflow: Any, handlers: Mapping[str, Callable[[], None]]) 
 
 
 def _attach(workflow: Any, event: str, handler: Callable[[], None]) -> None:
-    """Call Cohort's handler at an event before the using workflow's own, which is registered by
-    now or will be."""
+    """Call a handler at an event, before the using workflow's own, registered by now or later."""
 
     def with_handler(own: Callable[[str], None]) -> Callable[[str], None]:
         def both(log: str) -> None:

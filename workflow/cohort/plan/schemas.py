@@ -79,8 +79,7 @@ def _settings_schema(words: Mapping[str, list[str]]) -> Schema:
     """The schema of a cell's settings, and of its strategy's parameters (`selector.buffer`).
     Parameters may have any single value here: they are checked later, by their component."""
     settings: Schema = schema_of(Settings)["properties"]
-    types = ["number", "string", "boolean", "null"]
-    single = {"type": types, "description": "a single value; several make an axis"}
+    single = {"type": ["number", "string", "boolean", "null"], "description": "several are an axis"}
     for key in settings.keys() & words.keys():
         settings[key] = settings[key] | {"enum": words[key]}
     for part, components in PARTS.items():
@@ -217,8 +216,8 @@ def _sentence(error: ValidationError) -> str:
     schema: Any = error.schema
     if rule == "additionalProperties":
         allowed = schema.get("properties", {})
-        unknown = next(name for name in value if name not in allowed)
-        return f"{key} has an unknown key {_quoted(unknown)}{suggest(str(unknown)[:MAX_CHARS], allowed)}"
+        unknown = next(str(name) for name in value if name not in allowed)
+        return f"{key} has an unknown key {_quoted(unknown)}{suggest(unknown[:MAX_CHARS], allowed)}"
     if rule in ("enum", "const"):
         choices: Any = error.validator_value if rule == "enum" else [error.validator_value]
         near = suggest(str(value)[:MAX_CHARS], choices)
