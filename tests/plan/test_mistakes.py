@@ -63,10 +63,7 @@ BLOCKS = [
     ("settings: {holdout: 0.1, evaluate_next: 1, procedure: concat-2}", "draws cohorts, but"),
     ("axes: {partition: [roles-2]}", "'roles-2' of digits is impossible: it deals sample"),
     ("axes: {partition: [covering-0.5]}", "'covering-0.5' is not of the form covering-K,"),
-    (
-        "settings: {availability: markov-4-4, procedure: concat-2}",
-        "procedure 'concat-2' has no use for availability 'markov-4-4'",
-    ),
+    ("settings: {availability: markov-4-4, procedure: concat-2}", "'concat-2' has no use for av"),
     (
         "settings: {availability: markov-4-4, holdout: 0.1, evaluate_next: 1}",
         "evaluate_next draws from all clients: leave out availability",

@@ -128,9 +128,8 @@ class Availability:
     procedure needs a package that is not installed, are skipped with a note, not an error."""
 
     def __init__(self, datasets: Mapping[str, Any], mirror: str):
-        pairs = [(name, file) for name in datasets for file in datasets[name]["files"].values()]
-        self._logins = {name: file["login"] for name, file in pairs if "login" in file}
-        self._mirror, self._available = mirror, dict[str, bool]()
+        self._datasets, self._mirror = datasets, mirror
+        self._available: dict[str, bool] = {}
         if mirror:
             with errors_at("config/config.yaml or --config"):
                 check_mirror(mirror)
@@ -166,15 +165,16 @@ class Availability:
     def _lack(self, cell: Cell, data: PlannedFile) -> str:
         """What a cell lacks to run here, a phrase; empty if it lacks nothing or has a record."""
         dataset, lacks = data.settings["dataset"], ""
+        files = self._datasets[dataset]["files"].items()
+        logins = {name: file["login"] for name, file in files if "login" in file}
         if dataset not in self._available:
-            missing = [Path(file) for file in data.inputs.values() if not Path(file).exists()]
-            self._available[dataset] = (
-                dataset not in self._logins
-                or Path(data.path).exists()  # it is prepared
-                or all(files_in_mirror(self._mirror, {file.name}) for file in missing)
+            missing = [name for name in logins if not Path(data.inputs[name]).exists()]
+            self._available[dataset] = Path(data.path).exists() or all(
+                files_in_mirror(self._mirror, {name}) for name in missing
             )
         if not self._available[dataset]:
-            lacks = f"{dataset} is behind a login ({self._logins[dataset]}); set data_mirror"
+            pages = " and ".join(dict.fromkeys(logins.values()))
+            lacks = f"{dataset} is behind a login ({pages}); set data_mirror"
         if package := cell.procedure.missing_package():
             install = f"which is not installed; pip install {package}"
             lacks = f"procedure '{cell.procedure}' needs the package {package}, {install}"
