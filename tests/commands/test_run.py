@@ -14,6 +14,7 @@ import pytest
 from cohort.commands.cli import main
 from cohort.commands.run import find_cell, make_inputs, run_cell
 from cohort.core.paths import digest_in, plan_file, state_folder
+from cohort.pipeline import driver
 from cohort.pipeline.driver import remove_published_originals, restore_records
 from cohort.plan import Plan, load
 from cohort.records.record import read, write
@@ -136,6 +137,16 @@ def test_a_record_under_the_name_of_another_cell_is_that_of_no_cell(plan: Plan, 
     shutil.copy(finished, misplaced)
     remove_published_originals(plan.cells.values())
     assert finished.exists()
+
+
+def test_a_state_folder_may_go_while_the_driver_looks(plan: Plan, monkeypatch: pytest.MonkeyPatch):
+    """`cohort run` deletes what it has published itself."""
+    cell = next(iter(plan.cells.values()))
+    finished = state_folder(finish(cell)) / FINISHED
+    finished.parent.mkdir()
+    finished.touch()
+    monkeypatch.setattr(driver, "is_valid", lambda *_: not shutil.rmtree(finished.parent))
+    driver.remove_published_originals([cell])
 
 
 def test_a_driver_saves_its_cells_after_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

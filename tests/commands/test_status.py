@@ -111,7 +111,7 @@ def test_options_stand_for_keys_of_the_config_in_every_command(plan: Plan, outpu
     """Two seeds of one strategy are two cells; --scale smoke would have one seed of each."""
     short = ["--seeds", "2", "--only", "strategy=loss", "--scale", "reduced"]
     long = ["--config", "seeds=2", "only=strategy=loss", "scale=reduced"]
-    for command in (["status"], ["status", "--cost"]):
+    for command in (["status"], ["status", "six", "six"], ["status", "--cost"]):
         assert output_of(*command, *short) == output_of(*command, *long)
     counted = json.loads(output_of("status", *short, "--json"))
     assert (counted["scale"], counted["experiments"][0]["missing"]) == ("reduced", 2)
@@ -169,6 +169,7 @@ def test_cells_that_wait_for_data_say_for_which(project: Path, output_of: Output
     Path("config/studies/six.yaml").write_text(yaml.safe_dump(study))
     shown = output_of("show", "six.tab1", fails=True)
     assert shown.startswith("error: 'six.tab1' waits: six.one: 6 of 6 cells skipped: pacs is")
+    assert "has no figure or table 'ab1'" in output_of("show", "six.ab1", fails=True)
     plan = load({"studies": "six", "only": "dataset=pacs"})
     assert [cell.state for cell in unique_cells(statuses(plan))] == ["waiting"] * 6
 

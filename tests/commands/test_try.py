@@ -1,10 +1,15 @@
-"""`cohort try` and `cohort check` that only answer."""
+"""`cohort try` and `cohort check` before anything is trained."""
 
+from argparse import Namespace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from cohort.commands.cli import main
+from cohort.plan import load
+
+TRYING = import_module("cohort.commands.try")
 
 
 @pytest.mark.parametrize(
@@ -25,3 +30,16 @@ def test_a_question_leaves_no_file(
     lines = capsys.readouterr().out.splitlines()
     assert answer in lines and not any("snakemake" in line for line in lines)
     assert sorted(project.rglob("*")) == before
+
+
+def test_strategies_of_like_names_have_studies_of_their_own(project: Path):
+    """A later one does not replace the study of an earlier one."""
+    Path("my").mkdir()
+    entry = "{title: Mine, selector: {name: random}}"
+    Path("my/strategies.yaml").write_text(f"a+mine: {entry}\na-mine: {entry}\n")
+    named = {"config": [], "scale": None, "only": None, "seeds": None, "dry_run": False}
+    for strategies in (["a+mine"], ["a-mine"], ["a+mine"]):
+        options = Namespace(strategies=strategies, on="demo.fig1", **named)
+        study = TRYING._item_with_strategies(options).study
+        assert load().study(study).title == f"{strategies[0]} on demo.main"
+    assert len(list(Path("my/studies").iterdir())) == 2

@@ -1,13 +1,15 @@
 """What is drawn from the runs that exist, and when their metrics are collected again."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
 
 from cohort.core.errors import UserError
 from cohort.core.paths import Layout
-from cohort.pipeline import preview
+from cohort.pipeline import driver, preview
 from cohort.pipeline.preview import collect_partial
 from cohort.plan import Plan, load
 from cohort.results.series import read_metric
@@ -30,6 +32,11 @@ def test_a_study_that_fails_says_why_and_the_others_are_drawn(
         preview.draw_studies(plan, ["demo", "six"])
     assert "error: results/x.h5 is damaged" in capfd.readouterr().err
     assert Path("six").exists()
+    stages = SimpleNamespace(requested=["demo", "six"])
+    stopping = SimpleNamespace(uninstall=lambda: None, received=None)
+    failed: Any = SimpleNamespace(plan=plan, lock=True, stages=stages, stopping=stopping)
+    driver.Driver.on_error(failed)
+    assert "exist: six\n" in capfd.readouterr().err
 
 
 def test_a_figure_without_any_run_is_neither_drawn_nor_kept(plan: Plan):  # noqa: F811

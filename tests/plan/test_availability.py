@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cohort.pipeline.stages import page_spec
 from cohort.plan import Plan
@@ -45,6 +46,19 @@ def test_a_mirror_the_raw_file_and_the_prepared_data_bring_them_back(plan_of: Pl
         assert plan_of(MIXED, settings=SETTINGS, config=config).notes == []
         Path(path).unlink()
     assert plan_of(MIXED, settings=SETTINGS).notes == [NOTE]
+
+
+def test_only_the_files_behind_the_login_must_be_here(plan_of: PlanOf):
+    """The others of the data set are downloaded."""
+    file = Path("config/datasets.yaml")
+    content = yaml.safe_load(file.read_text())
+    content["mnist"]["files"]["train-images-idx3-ubyte"] = {"login": "https://example.org"}
+    file.write_text(yaml.safe_dump(content))
+    block, mirrored = {"axes": {"dataset": ["mnist"]}}, {"data_mirror": "mirror"}
+    assert "login (https://example.org)" in plan_of(block, settings=SETTINGS).notes[0]
+    Path("mirror").mkdir()
+    Path("mirror/train-images-idx3-ubyte").touch()
+    assert plan_of(block, settings=SETTINGS, config=mirrored).notes == []
 
 
 def test_a_record_that_exists_stays_and_its_digest_is_the_same_with_data(plan_of: PlanOf):

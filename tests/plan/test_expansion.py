@@ -117,7 +117,7 @@ def test_a_scale_thins_the_evaluation_plan_alike():
     values = {
         **{"rounds": 2000, "lr_decay": 1.0, "schedule": "step-50", "evaluate_holdout": 10},
         **{"procedure": "stratified-hybrid-40", "evaluate_next": 5, "evaluate_local": 0},
-        **{"evaluate_every": "1 until 10, 10 until 400, 50", "evaluate_own": 3},
+        **{"evaluate_every": "1 until 10, 10 until 400, 50", "evaluate_own": 3.0},
         "evaluators": "drift 10; top5 50, last 10",
     }
     scaled = scaled_values(values, {"rounds": 0.2})

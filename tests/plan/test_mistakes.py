@@ -49,30 +49,21 @@ BLOCKS = [
     ("axes: {partition: [iid, iid]}", ".axes.partition: ['iid', 'iid'] has non-unique elements"),
     ("axes: {augmentation: [none, crop-flp]}", "[1] is 'crop-flp', which is not known; did you me"),
     ("axes: {selector.buffer: [0.25]}", "strategy fedavg, selector: the file has an unknown key"),
+    ("settings: {selector.buffer: [1, 2]}", "'boolean', 'null' (several are an axis)"),
+    ("axes: {selector.buffer: [[1]]}", "axes.selector.buffer[0]: [1] is not of type 'num"),
     ("scales: {reduced: {without: [{J: J16}]}}", ".scales.reduced.without: no cell has J ['J16']"),
     ("settings: {batch: 2000}", ": batch is 2000, but digits has only 1437 training samples"),
     ("settings: {optimizer: adam, momentum: 0.9}", ": momentum is 0.9, but Adam takes none; leave"),
-    (
-        "settings: {lr: 1e-3}",
-        ".settings.lr: '1e-3' is not of type 'number' (YAML reads 1e-3 as tex",
-    ),
+    ("settings: {lr: 1e-3}", "type 'number' (YAML reads 1e-3 as text: write 0.001)"),
+    ("settings: {clip: nan}", ".settings.clip: 'nan' is not of type 'number' (largest norm of a"),
     ("settings: {lr: .nan}", ".settings.lr: nan is not of type 'number'"),
     ("settings: {model: lenet5}", ": model 'lenet5' cannot take digits: needs images of at least"),
     ("settings: {model: efficientnet-b0}", "needs images with three color channels, not samples o"),
     ("settings: {evaluate_next: 1}", "evaluate_next"),
     ("settings: {holdout: 0.1, evaluate_next: 1, procedure: concat-2}", "draws cohorts, but"),
-    (
-        "axes: {partition: [roles-2]}",
-        "partition 'roles-2' of digits is impossible: it deals sample",
-    ),
-    (
-        "axes: {partition: [covering-0.5]}",
-        "partition 'covering-0.5' is not of the form covering-K,",
-    ),
-    (
-        "settings: {availability: markov-4-4, procedure: concat-2}",
-        "procedure 'concat-2' has no use for availability 'markov-4-4'",
-    ),
+    ("axes: {partition: [roles-2]}", "'roles-2' of digits is impossible: it deals sample"),
+    ("axes: {partition: [covering-0.5]}", "'covering-0.5' is not of the form covering-K,"),
+    ("settings: {availability: markov-4-4, procedure: concat-2}", "'concat-2' has no use for av"),
     (
         "settings: {availability: markov-4-4, holdout: 0.1, evaluate_next: 1}",
         "evaluate_next draws from all clients: leave out availability",
@@ -113,10 +104,7 @@ def test_in_masked_labels(refusal: Callable[..., str], changes: dict[str, Any], 
 
 STUDIES = [
     ("titles: {partition: {classes-4: x}}", "titles.partition names 'classes-4', which no cell ha"),
-    (
-        "titles: {partitions: {iid: x}}",
-        "titles has an unknown key 'partitions'; did you mean 'part",
-    ),
+    ("titles: {partitions: {iid: x}}", "titles has an unknown key 'partitions'; did you mean 'p"),
     ("key_figure: fig9", "key_figure is 'fig9', which is not a figure"),
     ("scales: {reducd: {rounds: 0.1}}", "scales is 'reducd', which is not known; did you mean 're"),
     ("overrides: [{given: {J: J2}, settings: {lr: 1}}]", "overrides[0]: no cell has J ['J2']"),
@@ -124,18 +112,9 @@ STUDIES = [
         "overrides: [{given: {J: J4}, settings: {round: 5}}]",
         "overrides[0].settings has an unknown key 'round'; did you mean 'rounds'?",
     ),
-    (
-        "tables: {claims: {experiment: main, metric: selected, rows: [J]}}",
-        "'claims' is the name of",
-    ),
-    (
-        "tables: {t: {experiment: mian, metric: selected, rows: [J]}}",
-        "t.experiment is 'mian'; did ",
-    ),
-    (
-        "figures: {table: {experiment: main, kind: shards}}",
-        "'table' names both a figure and a tabl",
-    ),
+    ("tables: {claims: {experiment: main, metric: selected, rows: [J]}}", "'claims' is the name"),
+    ("tables: {t: {experiment: mian, metric: selected, rows: [J]}}", "t.experiment is 'mian'; d"),
+    ("figures: {table: {experiment: main, kind: shards}}", "'table' names both a figure and a"),
     ("experiments: {Main: {axes: {}}}", "experiments: 'Main' does not match"),
     ("experiments: {main: {strategy: [+loss], axes: {}}}", "experiments.main"),
 ]
@@ -153,10 +132,7 @@ FIGURES = [
     ("dashed: [fedavgg]", " names 'fedavgg', which strategy does not have"),
     ("pooled: [partitions]", " names 'partitions', which is not an axis of its experiment; "),
     ("columns: J", " would average runs with partition iid and classes-2 as if they were seeds"),
-    (
-        "hue: strategies",
-        " names 'strategies', which is not an axis of its experiment; did you mean",
-    ),
+    ("hue: strategies", " names 'strategies', which is not an axis of its experiment; did you"),
     ("{kind: interval, without: {partition: idd}}", " names 'idd', which partition does not have"),
     ("without: {J: [J4, J8]}", "fig1.without leaves no J"),
     ("limits: [90, 10]", "fig1.limits are [90, 10]; the lowest comes first"),
@@ -164,23 +140,14 @@ FIGURES = [
         "{kind: bars, x: partition, columns: J, metric: local_accuracy}",
         "fig1 shows local_accuracy, which none of its runs records; set evaluate_local",
     ),
-    (
-        "metric: nova_factor",
-        "fig1 shows nova_factor, which none of its runs records",
-    ),
+    ("metric: nova_factor", "fig1 shows nova_factor, which none of its runs records"),
     ("kind: curve", ".kind is 'curve', which is not known; did you mean 'curves'?"),
-    (
-        "{kind: shards, metric: label_count, hue: J}",
-        ": shards have neither further metrics nor colors",
-    ),
+    ("{kind: shards, metric: label_count, hue: J}", ": shards have neither further metrics nor"),
     ("{kind: bars, x: partition, columns: J, at: 112}", "at is 112, but runs shown here end after"),
     ("paper: Fig4", ": paper is 'Fig4', which is not in resources/paper_values/study.csv"),
     ("{kind: bars, x: partition, columns: J, paper: TableX}", ": paper is 'TableX', which is not"),
     ("{kind: bars, x: partition, columns: J, paper: TableII}", ": paper has two values for"),
-    (
-        "{kind: bars, x: partition, columns: J, paper: TableIII}",
-        " fits a result shown here (test_a",
-    ),
+    ("{kind: bars, x: partition, columns: J, paper: TableIII}", " fits a result shown here ("),
 ]
 
 
@@ -200,34 +167,16 @@ CLAIM = {
     **{"kind": "order", "along": "partition", "values": ["iid", "classes-2"], "way": "falls"},
 }
 CLAIMS = [
-    (
-        "metric: accuracy",
-        ".metric is 'accuracy', which is not known; did you mean 'test_accuracy'?",
-    ),
+    ("metric: accuracy", ".metric is 'accuracy', which is not known; did you mean 'test_accur"),
     ("at: 112", ": at is 112, but runs of main that it compares end after 100 rounds"),
     ("experiment: mian", ": experiment is 'mian', which is not known; did you mean 'main'?"),
-    (
-        "along: partitions",
-        ": along is 'partitions', which is not an axis of main; did you mean 'pa",
-    ),
+    ("along: partitions", ": along is 'partitions', which is not an axis of main; did you mean"),
     ("given: {j: J4}", ": given names 'j', which is not an axis of main"),
-    (
-        "values: [iid, class-2]",
-        ": values names partition class-2, which is not on the axis of main",
-    ),
+    ("values: [iid, class-2]", ": values names partition class-2, which is not on the axis of"),
     ("given: {J: [J4, J16]}", ": given names J J16, which is not on the axis of main (allowed: J4"),
-    (
-        "values: [iid, classes-3]",
-        ": main has no cell with partition classes-3 and J J8, dataset di",
-    ),
-    (
-        "paper: TableX",
-        ": paper is 'TableX', which is not in resources/paper_values/study.csv or re",
-    ),
-    (
-        "{paper: TableI, at: max}",
-        " fits what is compared (test_accuracy, at max); compare their la",
-    ),
+    ("values: [iid, classes-3]", ": main has no cell with partition classes-3 and J J8, data"),
+    ("paper: TableX", ": paper is 'TableX', which is not in resources/paper_values/study.csv or"),
+    ("{paper: TableI, at: max}", " fits what is compared (test_accuracy, at max); compare thei"),
     ("paper: TableII", ": paper has two values for"),
 ]
 

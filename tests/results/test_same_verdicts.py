@@ -70,7 +70,7 @@ def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
     comparison = Comparison.read("tab1.json")
     page = page_table(spec)
     ((_, entries),) = page["rows"]
-    printed = list(result_lines(comparison, NAMES, against=False))
+    printed = list(result_lines(comparison, NAMES, against_fedavg=False))
     rows = [Path("tab1.csv").read_text().splitlines()]
     rows += [columns("tab1.md", " | "), columns("tab1.tex", " & ")]
     for strategy, verdict in VERDICTS.items():
@@ -84,7 +84,7 @@ def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
 def test_whether_a_strategy_is_better(spec: dict[str, Any]) -> None:
     tabulate(spec, "main.parquet", ["tab1.json"])
     comparison = Comparison.read("tab1.json")
-    printed = list(result_lines(comparison, NAMES, against=True))
+    printed = list(result_lines(comparison, NAMES, against_fedavg=True))
     for strategy, (verdict, outcome) in AGAINST.items():
         fields = {"along": "strategy", "pairs": [[strategy, "fedavg"]]}
         cells = [final(0, strategy=name, seed=seed) for name in ACCURACIES for seed in range(5)]

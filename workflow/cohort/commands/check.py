@@ -98,4 +98,4 @@ def draw_command(options: argparse.Namespace) -> None:
         print(*draw_item(item.plan, item.study, item.name), sep="\n")
     if options.studies or not items:
         plan = shared.load_plan(options)
-        print(*draw_studies(plan, list(dict.fromkeys(plan.listed))), sep="\n")
+        print(*draw_studies(plan, plan.listed), sep="\n")

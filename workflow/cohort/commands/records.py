@@ -173,15 +173,15 @@ def restore_arguments(parser: argparse.ArgumentParser) -> None:
 def restore_command(options: argparse.Namespace) -> None:
     """Turn the released runs of these studies, or of all that a release exists of, into records,
     and print how many of each release were restored."""
-    source, ours = Path(options.source), dict[str, Path]()
-    if options.source == RELEASED:
-        ours = releases.release_folders(all_studies())
+    source = Path(options.source)
+    ours = releases.release_folders(all_studies()) if source == Path(RELEASED) else {}
     files = [*source.glob(releases.MANIFEST), *sorted(source.glob(f"*/{releases.MANIFEST}"))]
     existing = list(ours.values()) or [file.parent for file in files]
     plan = shared.load_plan(options)
     for study in process.tracked(all_studies(), "planning"):
         plan.study(study)
-    if not (folders := [ours.get(study, source / study) for study in options.studies] or existing):
+    named = [ours.get(study, source / study) for study in dict.fromkeys(options.studies)]
+    if not (folders := named or existing):
         raise UserError(f"{source} holds no release; cohort export writes one")
     with lock_directory():
         for folder in folders:

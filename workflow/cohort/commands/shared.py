@@ -1,6 +1,7 @@
 """Options of commands, the plan they ask for, and output in 80 columns, colored in terminals."""
 
 import argparse
+import functools
 import json
 import os
 import sys
@@ -53,11 +54,14 @@ def add_studies(
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"a study (default: {default})")
 
 
-def positive(text: str) -> int:
-    """The value of an argument that must be a whole number from 1 on."""
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
+def whole_number(text: str, least: int = 0) -> int:
+    """The value of an argument that must be a whole number, `least` or more."""
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from {least} on")
     return int(text)
+
+
+positive = functools.partial(whole_number, least=1)
 
 
 def share(text: str) -> float:
@@ -77,8 +81,8 @@ def load_plan(options: argparse.Namespace, **fixed: Any) -> "planning.Plan":
     """Load the plan for --config, the options that stand for its keys, and the studies that were
     named; `fixed` keys of the config take precedence."""
     overrides = dict(map(yaml_files.parse_override, config_texts(options)))
-    if getattr(options, "studies", None):
-        overrides["studies"] = list(map(planning.require_study, options.studies))
+    if studies := dict.fromkeys(getattr(options, "studies", [])):  # each once
+        overrides["studies"] = list(map(planning.require_study, studies))
     return planning.load(overrides | fixed)
 
 

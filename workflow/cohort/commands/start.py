@@ -70,7 +70,7 @@ def data_arguments(parser: argparse.ArgumentParser) -> None:
     share = "the share held out for testing if unsplit (0.2)"
     parser.add_argument("--test", type=shared.share, default=0.2, help=share)
     seed = "the seed by which that share is drawn (0)"
-    parser.add_argument("--seed", type=int, default=0, help=seed)
+    parser.add_argument("--seed", type=shared.whole_number, default=0, help=seed)
 
 
 def data_command(options: argparse.Namespace) -> None:

@@ -5,6 +5,7 @@ cell would be trained."""
 import argparse
 import contextlib
 import json
+import re
 import shlex
 import time
 from collections import Counter
@@ -55,6 +56,8 @@ def status_arguments(parser: argparse.ArgumentParser) -> None:
 
 def status_command(options: argparse.Namespace) -> None:
     """Print the status of the studies, or their cost."""
+    if options.follow and options.json:
+        raise UserError("--follow prints no JSON; leave out one of the two")
     plan = shared.load_plan(options)
     if options.follow:
         _follow(plan)
@@ -137,8 +140,8 @@ def status_lines(plan: Plan, by_experiment: Statuses) -> Iterator[str]:
     if restored := sum(status.restored for status in cells):
         yield f"restored from releases, not trained here: {restored}"
     yield from time_left_lines(plan, cells)
-    yield from released_lines(plan, [cell.cell for cell in cells if not cell.is_finished])
-    changed = user_files.changed_sentences(cell.changed for cell in cells)
+    yield from released_lines(plan, [status.cell for status in cells if not status.is_finished])
+    changed = user_files.changed_sentences(status.changed for status in cells)
     yield from map(shared.prose, [*plan.notes, *changed])
     slurm_logs = cell_states.find_slurm_logs()
     for status in cells:
@@ -168,7 +171,7 @@ def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
         "held_jobs": [job._asdict() for job in slurm.held_jobs()],
         "hours_left": cell_states.hours_left(plan, cells),
         "notes": plan.notes,
-        "made_by_another": {cell.cell.path: cell.changed for cell in cells if cell.changed},
+        "made_by_another": {status.cell.path: status.changed for status in cells if status.changed},
     }
 
 
@@ -270,7 +273,7 @@ class PlannedItem(NamedTuple):
         config = ["--config", f"scale={self.plan.scale}", *kept]
         return shlex.join(["snakemake", f"{self.study}_{self.name}", *config])
 
-    def cells(self) -> list[CellStatus]:
+    def statuses(self) -> list[CellStatus]:
         """The states of the cells that the item shows, of those that can be run here."""
         logs = cell_states.find_slurm_logs()
         rows = self.plan.rows([self.study]).get((self.study, self.spec["experiment"]), [])
@@ -290,7 +293,7 @@ def find_item(
     expanded = plan.study(item.study)
     if name not in (items := expanded.drawn_items()):
         for note in expanded.notes:
-            if f"{name} cannot be drawn" in note or f"{name}, " in note:
+            if re.search(rf"\b{re.escape(name)}(, \w+)* cannot be drawn", note):
                 raise UserError(f"'{text}' waits: {note}")
     check_allowed(name, items, f"'{text}': {named} has no figure or table '{name}'")
     return item
@@ -328,15 +331,15 @@ def show_command(options: argparse.Namespace) -> None:
 
 def item_lines(item: PlannedItem) -> Iterator[str]:
     """Yield lines on a figure or table: its files, cells, time left and command."""
-    plan, spec, cells = item.plan, item.spec, item.cells()
+    plan, spec, cells = item.plan, item.spec, item.statuses()
     yield f"{item.study}.{item.name} at scale {plan.scale}: {spec.get('title') or 'no title'}"
     for file in stages.output_files(plan.layout, plan.study(item.study), item.name):
         missing = "" if Path(file).exists() else shared.paint("(not drawn yet)", "missing")
         yield f"  {file}  {missing}".rstrip()
-    counts = Counter(cell.state for cell in cells)
+    counts = Counter(status.state for status in cells)
     states = (f"{counts[state]} {state}" for state in STATES if counts[state])
     yield f"{counted(len(cells), 'cell')} of {spec['experiment']}: {', '.join(states)}"
-    unfinished = [cell.cell for cell in cells if not cell.is_finished]
+    unfinished = [status.cell for status in cells if not status.is_finished]
     for name, count in sorted(Counter(cell.settings.strategy for cell in unfinished).items()):
         yield f"  {name}: {count} missing"
     yield from plan.study(item.study).notes

@@ -45,9 +45,10 @@ def try_command(options: argparse.Namespace) -> None:
     print(*item_lines(item), sep="\n", flush=True)
     if not options.dry_run:
         is_complete = run_driver(item.command)
-        for line in _outcome(item, is_complete=is_complete, against=bool(options.strategies)):
+        against_fedavg = bool(options.strategies)
+        for line in _outcome(item, is_complete=is_complete, against_fedavg=against_fedavg):
             print(line)
-    for sentence in user_files.changed_sentences(cell.changed for cell in item.cells()):
+    for sentence in user_files.changed_sentences(status.changed for status in item.statuses()):
         print(sentence)
 
 
@@ -55,8 +56,8 @@ def _item_with_strategies(options: argparse.Namespace) -> PlannedItem:
     """The figure or table, of a new study in my/studies if it lacks some of the strategies."""
     if not options.strategies:
         return find_item(options.on, options)
-    everything = {"scale": None, "only": None, "seeds": None}
-    item = find_item(options.on, argparse.Namespace(**vars(options) | everything))
+    everything = argparse.Namespace(**vars(options) | dict.fromkeys(shared.OPTIONS))
+    item = find_item(options.on, everything)
     strategies = list(dict.fromkeys(options.strategies))
     for name in strategies:
         check_allowed(name, item.plan.strategies, f"there is no strategy '{name}'")
@@ -72,8 +73,9 @@ def _item_with_strategies(options: argparse.Namespace) -> PlannedItem:
 
 
 def extending_study(item: PlannedItem, strategies: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """The name and the content of the study that adds strategies to an item's experiment. Raise
-    UserError if it is impossible at any scale, because every command would stumble over it."""
+    """The name and the content of the study that adds strategies to an item's experiment, not the
+    name of one that adds others. Raise UserError if it is impossible at any scale, because every
+    command would stumble over it."""
     experiment = item.spec["experiment"]
     added = [f"+{strategy}" for strategy in strategies]
     content: dict[str, Any] = {
@@ -82,7 +84,9 @@ def extending_study(item: PlannedItem, strategies: Sequence[str]) -> tuple[str, 
     }
     words = "_".join([*strategies, item.study, experiment])
     name = f"try_{re.sub(r'[^a-z0-9]+', '_', words)}"
-    if len(name) > MAX_NAME_LENGTH:
+    file = _study_file(name)
+    before = item.plan.validator.read(file, "study") if file.exists() else content
+    if len(name) > MAX_NAME_LENGTH or before["experiments"] != content["experiments"]:
         name = f"{name[: MAX_NAME_LENGTH - 9]}_{hashlib.sha256(words.encode()).hexdigest()[:8]}"
     with errors_at(f"{' and '.join(strategies)} cannot be tried on {item.study}.{item.name}"):
         for scale in item.plan.scales:
@@ -105,7 +109,7 @@ def run_driver(command: str) -> bool:
         raise
 
 
-def _outcome(item: PlannedItem, *, is_complete: bool, against: bool) -> Iterator[str]:
+def _outcome(item: PlannedItem, *, is_complete: bool, against_fedavg: bool) -> Iterator[str]:
     """Yield an item's results and the files of its drawing, of a preview if not drawn in full."""
     if item.plan.config.get("only") or not is_complete:
         files = preview.draw_item(item.plan, item.study, item.name)
@@ -119,11 +123,11 @@ def _outcome(item: PlannedItem, *, is_complete: bool, against: bool) -> Iterator
         yield "\n" + Path(file[".md"]).read_text(encoding="utf-8")
     else:
         names = Names.of(stages.style_of(item.plan, item.study, item.spec["experiment"]))
-        yield from result_lines(comparison, names, against=against)
+        yield from result_lines(comparison, names, against_fedavg=against_fedavg)
     yield "drawn: " + ", ".join(files)
 
 
-def result_lines(comparison: Comparison, names: Names, *, against: bool) -> Iterator[str]:
+def result_lines(comparison: Comparison, names: Names, *, against_fedavg: bool) -> Iterator[str]:
     """Yield the results of each measure as aligned columns, below the settings that several share,
     with the verdict against FedAvg or else against the paper."""
     for title, results in comparison.by_measure().items():
@@ -132,12 +136,12 @@ def result_lines(comparison: Comparison, names: Names, *, against: bool) -> Iter
         values = Counter(label for label, _ in pairs)
         varying = [label for label in results[0].labels if label == "strategy" or values[label] > 1]
         methods = [label for label in varying if label == "strategy" or "." in label]
-        head = ["  ", "paper", "ours", "against FedAvg" if against else "difference"]
+        head = ["  ", "paper", "ours", "against FedAvg" if against_fedavg else "difference"]
         groups: dict[str | None, list[list[str]]] = {None: [head]}
         for result in results:
             setting = _phrases(result, [label for label in varying if label not in methods], names)
             name = f"  {_phrases(result, methods, names)}"
-            row = [name, *_numbers(result, comparison.scale, against=against)]
+            row = [name, *_numbers(result, comparison.scale, against_fedavg=against_fedavg)]
             groups.setdefault(setting, []).append(row)
         widths = [max(map(len, column)) for column in zip(*chain(*groups.values()), strict=True)]
         for shown_setting, rows in groups.items():
@@ -150,7 +154,7 @@ def _phrases(result: Result, labels: Sequence[str], names: Names) -> str:
     return ", ".join(names.phrase(label, result.labels[label]) for label in present)
 
 
-def _numbers(result: Result, scale: str, *, against: bool) -> list[str]:
+def _numbers(result: Result, scale: str, *, against_fedavg: bool) -> list[str]:
     """The paper's value, ours, and the verdict against FedAvg or else against the paper."""
     metric = METRICS[result.metric]
     number, signed = f".{metric.digits}f", f"+.{metric.digits}f"
@@ -162,7 +166,7 @@ def _numbers(result: Result, scale: str, *, against: bool) -> list[str]:
     diverged = f", {result.diverged} diverged" if result.diverged else ""
     ours = f"{sample.mean:{number}}{spread} ({sample.n} of {result.planned}{diverged})"
     verdict = ""
-    if against and result.against and result.against.n:
+    if against_fedavg and result.against and result.against.n:
         contrast = result.against.scaled(metric.scale)
         bounds = "one seed"
         if contrast.n > 1:
@@ -170,7 +174,7 @@ def _numbers(result: Result, scale: str, *, against: bool) -> list[str]:
             bounds = f"{low:{signed}} to {high:{signed}}"
         judged = contrast.verdict(metric.better) if metric.better else "differs by"
         verdict = f"{judged} ({contrast.mean:{signed}}, {bounds})"
-    elif result.paper and not against:
+    elif result.paper and not against_fedavg:
         judged = result.verdict if scale == FULL else f"no verdict at scale {scale}"
         difference = f"{result.difference * metric.scale:{signed}}"
         verdict = f"{difference}, {judged}" if judged else difference

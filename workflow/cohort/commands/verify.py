@@ -83,7 +83,7 @@ def verify_handin(options: argparse.Namespace) -> None:
     code, folders = source / user_files.PACKAGE, sorted(source.glob(f"*/{MANIFEST}"))
     if not folders or not code.is_dir():
         raise UserError(f"{source} is no hand-in: cohort export my --to DIR writes one")
-    if user_files.folder().resolve() != code:
+    if user_files.folder().resolve() != code.resolve():
         sys.exit(_run_in_its_project(code, options))
     plan = load_plan(options, studies=[file.parent.name for file in folders])
     runs = _accepted_runs(plan, [file.parent for file in folders])
@@ -98,18 +98,18 @@ def _run_in_its_project(code: Path, options: argparse.Namespace) -> int:
     and with the data and releases that are here; return the exit status."""
     files = (str(file.relative_to(code.parent)) for file in sorted(code.rglob("*.py")))
     print(f"{code.parent}: its code is executed: {', '.join(files) or 'none'}", flush=True)
-    config = ["--config", *texts] if (texts := config_texts(options)) else []
-    until = ["--until", str(options.until)] if options.until else []
-    command = ["verify", "--from", str(code.parent), options.handin[1], *until, *config]
+    command = [sys.executable, "-m", "cohort", "verify"]
+    command += ["--from", str(code.parent), options.handin[1]]
+    command += ["--until", str(options.until)] if options.until else []
+    command += ["--config", *texts] if (texts := config_texts(options)) else []
     resources = Path("resources").resolve()
     with tempfile.TemporaryDirectory(prefix="cohort-handin-") as project:
-        write_text(project / shipped.CONFIG_FILE, "{}\n")
+        write_text(Path(project, shipped.CONFIG_FILE), "{}\n")
         Path(project, user_files.PACKAGE).symlink_to(code)
         if resources.exists():
             Path(project, resources.name).symlink_to(resources)
-        unchanged = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "cohort", *command]
-        return subprocess.run(command, cwd=project, env=unchanged).returncode
+        environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}  # the hand-in stays as it is
+        return subprocess.run(command, cwd=project, env=environment).returncode
 
 
 def _accepted_runs(plan: Plan, folders: Sequence[Path]) -> list[Record]:

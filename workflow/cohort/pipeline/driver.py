@@ -57,11 +57,8 @@ class Driver:
         self.in_module = not workflow.modifier.is_main_snakefile()
 
     def set_up(self) -> None:
-        """Prepare this process: PYTHONPATH for jobs, memory for local jobs; print the plan's notes.
-
-        The garbage collector ignores what exists by now and runs less often: a graph of 20,000 jobs
-        has millions of long-lived objects, and scanning them takes a good part of a dry run.
-        """
+        """Set PYTHONPATH for jobs and the memory of local ones; print the plan's notes."""
+        # The graph of 20,000 jobs has millions of objects, which the collector would scan in vain.
         gc.freeze()
         gc.set_threshold(500_000)
         package = str(Path(cohort.__file__).parents[1])
@@ -71,7 +68,8 @@ class Driver:
             events = {"onstart": self.on_start, "onsuccess": self.on_success}
             _attach_handlers(self.workflow, events | {"onerror": self.on_error})
         check_writable(paths.RESULTS)  # Snakemake's own message would say less
-        if {"{", "}"} & {*str(folder := Path.cwd())}:  # it would take them for a wildcard
+        folder = str(Path.cwd())
+        if "{" in folder or "}" in folder:  # it would take them for a wildcard
             what = "Snakemake cannot work below a folder with { or } in its name; rename it"
             raise UserError(f"{folder}: {what}")
         if self.plan is not None:
@@ -156,10 +154,11 @@ class Driver:
         if self.stopping.received:
             self.stopping.finish()
             return
-        with _errors_printed():
-            for study in self.stages.requested:
+        for study in self.stages.requested:
+            with _errors_printed():
                 page = preview.draw_study(self.plan, study)
                 print(f"drawn from the records that exist: {page}", file=sys.stderr)
+        with _errors_printed():
             write_index(self.plan.previews.index())
             write_index(self.plan.layout.index())
 
@@ -201,10 +200,9 @@ def remove_published_originals(cells: Iterable[Cell]) -> None:
     for cell in cells:
         folder = paths.state_folder(cell.path)
         if (folder / FINISHED).exists() and is_valid(cell.path, cell.digest):
-            (folder / FINISHED).unlink()
-        if folder.exists() and not any(folder.iterdir()):
-            with contextlib.suppress(OSError):  # a job has just begun there, or deleted it
-                folder.rmdir()
+            (folder / FINISHED).unlink(missing_ok=True)  # `cohort run` may just have deleted it
+        with contextlib.suppress(OSError):  # it is not empty, or there is none
+            folder.rmdir()
 
 
 def lock_directory() -> IO[str]:
@@ -218,12 +216,9 @@ def lock_directory() -> IO[str]:
 
 
 def _attach_handlers(workflow: Any, handlers: Mapping[str, Callable[[], None]]) -> None:
-    """Call handlers at the events of the using workflow, such as `onstart`, before its own
-    handlers. Raise a UserError if it changes the paths of Cohort's files.
-
-    Its own may be registered before or after the module is read. A module that is read a second
-    time, to change a rule of it, is attached already.
-    """
+    """Call handlers at the events of the using workflow, such as `onstart`. Raise a UserError if it
+    changes the paths of Cohort's files. A module that is read a second time, to change a rule of
+    it, is attached already."""
     modifier = workflow.modifier.path_modifier
     if modifier.prefix or modifier._prefix_replacements:
         why = "because its jobs find files by their paths"
@@ -236,18 +231,20 @@ def _attach_handlers(workflow: Any, handlers: Mapping[str, Callable[[], None]]) 
 
 
 def _attach(workflow: Any, event: str, handler: Callable[[], None]) -> None:
-    def with_handler(original: Callable[[str], None]) -> Callable[[str], None]:
+    """Call a handler at an event, before the using workflow's own, registered by now or later."""
+
+    def with_handler(own: Callable[[str], None]) -> Callable[[str], None]:
         def both(log: str) -> None:
             handler()
-            original(log)
+            own(log)
 
         return both
 
-    def register(original: Callable[[str], None]) -> None:
-        """Register a handler as `onstart:` in a Snakefile does, with the module's handler kept."""
-        getattr(type(workflow), event)(workflow, original)
+    def register(own: Callable[[str], None]) -> None:
+        """Register a handler as `onstart:` in a Snakefile does, and keep Cohort's before it."""
+        getattr(type(workflow), event)(workflow, own)
         if workflow.modifier.is_main_snakefile():
-            setattr(workflow, f"_{event}", with_handler(original))
+            setattr(workflow, f"_{event}", with_handler(own))
 
     setattr(workflow, f"_{event}", with_handler(getattr(workflow, f"_{event}")))
     setattr(workflow, event, register)

@@ -107,7 +107,7 @@ def _result_so_far(record: str) -> collect.CellResult:
 
 
 def load(study: str, source: str = "results", **config: Any) -> release.RunFrames:
-    """See `cohort.load`."""
+    """Load a study's finished runs, trained here or released, as frames; see `cohort.load`."""
     if source == RESULTS:
         plan = load_plan({"studies": require_study(study), **config})
         paths = (Path(plan.cells[digest].path) for digest in plan.digests(study))
@@ -118,8 +118,9 @@ def load(study: str, source: str = "results", **config: Any) -> release.RunFrame
         return release.RunFrames.of(release.tables_of(records))
     if config:
         raise UserError(f'a release has all scales; {", ".join(config)} is for source="results"')
+    root = Path(source)
     if source == "released":
         root = release.release_folders([study]).get(study, Path(RELEASED, study))
-    elif not ((root := Path(source)) / release.MANIFEST).exists():
-        root = root / study
+    elif not (root / release.MANIFEST).exists():
+        root /= study
     return release.RunFrames.of(release.read_tables(root))

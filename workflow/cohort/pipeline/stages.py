@@ -195,7 +195,7 @@ class Stages:
         return _as_param(page_spec(self.plan, wildcards.study))
 
     def cards(self, wildcards: Wildcards) -> Files:
-        """Snakemake's input for the report: the cards of the listed studies."""
+        """The cards of the listed studies, of which the index is made."""
         return [self.plan.layout.page(name)[1] for name in self.plan.listed]
 
     def caption(self, wildcards: Wildcards) -> str:
@@ -213,10 +213,8 @@ class Stages:
 
 def literal_rst(text: str) -> str:
     """Escape a text for reStructuredText, on one line, so that it is shown as it is: a directive in
-    a caption could read any file into Snakemake's report.
-
-    `<` becomes a substitution that `captions/item.rst` defines, see `_as_param`.
-    """
+    a caption could read any file into Snakemake's report. `<`, which its page would take for a tag
+    (see `_as_param`), becomes a substitution that `captions/item.rst` defines."""
     escaped = re.sub(r"[^\w\s]|_", r"\\\g<0>", " ".join(text.split()))
     return escaped.replace(r"\<", r"\ |lt|\ ")
 
@@ -283,17 +281,15 @@ def _target_files(plan: Plan, names: list[str], item: str) -> Files:
             files += output_files(plan.layout, study, item)
         experiments += [(study.name, key) for key in keys]
     if not plan.config.get("only"):
-        return _measured(plan, experiments) + files
+        return _metrics_and_missing_records(plan, experiments) + files
     rows = plan.rows(names)
     digests = (row.digest for key in experiments for row in rows.get(key, []))
     return [plan.cells[digest].path for digest in dict.fromkeys(digests)]
 
 
-def _measured(plan: Plan, experiments: Iterable[tuple[str, str]]) -> Files:
-    """The metrics of these experiments, and the missing records under metrics that exist.
-
-    Snakemake would not notice those: it asks for a record only to make the metrics.
-    """
+def _metrics_and_missing_records(plan: Plan, experiments: Iterable[tuple[str, str]]) -> Files:
+    """The metrics of these experiments, and the missing records under metrics that exist, which
+    Snakemake would not notice: it asks for a record only to make the metrics."""
     files = []
     for study, experiment in experiments:
         files.append(plan.layout.metrics(study, experiment))

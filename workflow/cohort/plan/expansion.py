@@ -210,13 +210,12 @@ class Expansion:
         self, cells: list[Values], axes: Iterable[str], scales: matrix.Decided
     ) -> list[Row]:
         rows: dict[tuple[str, Any], Row] = {}
+        columns = dict.fromkeys([*paths.CELL_LABELS, *axes])
         for cell in cells:
             scale = matrix.with_exceptions(scales[matrix.identity_of(cell)] or {}, cell)
             planned = self.resolver.plan_cell(matrix.settings_of(cell), scale)
             digest, share = planned.digest, planned.settings.rounds / cell["rounds"]
-            labels = {
-                column: cell.get(column) for column in dict.fromkeys([*paths.CELL_LABELS, *axes])
-            }
+            labels = {column: cell.get(column) for column in columns}
             row = rows.setdefault((digest, cell.get(PANEL)), Row(labels, digest, share))
             if row.labels.get(SERIES) != cell.get(SERIES):
                 named = f"{SERIES} '{row.labels.get(SERIES)}' and '{cell.get(SERIES)}'"

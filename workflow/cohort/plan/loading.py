@@ -12,11 +12,10 @@ from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.core.shipped import CONFIG, CONFIG_FILE, ROOT, shipped
 from cohort.data.parsers import PARSERS, DatasetInfo, parser_name
 from cohort.data.raw import check_mirror, files_in_mirror
-from cohort.plan import resolution
-from cohort.plan import study as studies
 from cohort.plan.expansion import Expansion, drawn_specs, extended_experiments
+from cohort.plan.resolution import Resolver
 from cohort.plan.schemas import Validator
-from cohort.plan.study import Row, Study
+from cohort.plan.study import Row, Study, check_only, is_wanted, parse_only
 from cohort.plan.yaml_files import read_yaml
 from cohort.results.series import FULL
 from cohort.settings import PlannedFile
@@ -49,13 +48,11 @@ class Plan:
         self._contents: dict[str, dict[str, Any]] = {}
         names = {"dataset": list(self.datasets), "strategy": list(self.strategies)}
         self.validator = Validator(names | {"scale": [name for name in scales if name != FULL]})
-        self._resolver = resolution.Resolver(
-            self.datasets, self.strategies, self.validator.check_part
-        )
+        self._resolver = Resolver(self.datasets, self.strategies, self.validator.check_part)
         self.cells, self.shards = self._resolver.cells, self._resolver.shards
         self.data = self._resolver.data
         self._availability = Availability(self.datasets, config.get("data_mirror", ""))
-        self._only = studies.parse_only(config.get("only", ""))
+        self._only = parse_only(config.get("only", ""))
 
     @property
     def listed(self) -> list[str]:
@@ -98,25 +95,23 @@ class Plan:
         return self._contents[name]
 
     def rows(self, names: Iterable[str]) -> dict[tuple[str, str], list[Row]]:
-        """The cells that the config's `only` allows, by study and experiment, each once.
-
-        Experiments without such cells are left out. Raise a UserError where `only` names a label or
-        value that none of these studies has.
-        """
+        """The cells that the config's `only` allows, by study and experiment, each once, without
+        experiments that have none. Raise a UserError where `only` names a label or value that none
+        of these studies has."""
         expanded = [self.study(name) for name in names]
-        studies.check_only(self._only, expanded)
+        check_only(self._only, expanded)
         by_experiment = {}
         for study in expanded:
             for name, experiment in study.experiments.items():
-                wanted = (row for row in experiment.rows if studies.is_wanted(row, self._only))
+                wanted = (row for row in experiment.rows if is_wanted(row, self._only))
                 by_experiment[study.name, name] = list({row.digest: row for row in wanted}.values())
         return {key: rows for key, rows in by_experiment.items() if rows or not self._only}
 
     def skipped(self, study: str, experiment: str) -> list[tuple[Row, str]]:
         """The cells that cannot be run here, of those that `only` allows, each with the reason."""
-        rows = self.study(study).skipped.get(experiment, [])
-        wanted = (pair for pair in rows if studies.is_wanted(pair[0], self._only))
-        return list({row.digest: (row, why) for row, why in wanted}.values())
+        skipped = self.study(study).skipped.get(experiment, [])
+        wanted = ((row, reason) for row, reason in skipped if is_wanted(row, self._only))
+        return list({row.digest: (row, reason) for row, reason in wanted}.values())
 
     def digests(self, *names: str) -> list[str]:
         """The digests of these studies' cells that the config's `only` allows, each once."""
@@ -129,57 +124,57 @@ class Plan:
 
 
 class Availability:
-    """Which data sets can be had, downloaded or the user's own, and which procedures can run.
-
-    Cells of a data set that is behind a login and not here, or whose procedure needs a package that
-    is not installed, are skipped with a note, not an error.
-    """
+    """Which cells can run here. Those of a data set that is behind a login and not here, or whose
+    procedure needs a package that is not installed, are skipped with a note, not an error."""
 
     def __init__(self, datasets: Mapping[str, Any], mirror: str):
-        pairs = [(name, file) for name in datasets for file in datasets[name]["files"].values()]
-        self._logins = {name: file["login"] for name, file in pairs if "login" in file}
-        self._mirror, self._available = mirror, dict[str, bool]()
+        self._datasets, self._mirror = datasets, mirror
+        self._available: dict[str, bool] = {}
         if mirror:
             with errors_at("config/config.yaml or --config"):
                 check_mirror(mirror)
 
-    def filter(self, study: Study, resolver: resolution.Resolver) -> tuple[Study, list[str]]:
+    def filter(self, study: Study, resolver: Resolver) -> tuple[Study, list[str]]:
         """Split off cells without a record that cannot be run here: return the study without them
-        and what can no longer be drawn, and notes on lost cells."""
+        and what can no longer be drawn, and a note on each experiment that lost cells."""
         data = {planned.path: planned for planned in resolver.data.values()}
         kept, skipped, notes = {}, {}, list[str]()
         for name, experiment in study.experiments.items():
             cells = {row.digest: resolver.cells[row.digest] for row in experiment.rows}
-            why = {key: self._lacks(cell, data[cell.inputs["data"]]) for key, cell in cells.items()}
-            rows = [row for row in experiment.rows if not why[row.digest]]
+            lacks = {
+                key: self._lack(cell, data[cell.inputs["data"]]) for key, cell in cells.items()
+            }
+            lacking = {digest: lack for digest, lack in lacks.items() if lack}
+            rows = [row for row in experiment.rows if row.digest not in lacking]
             if rows:
                 kept[name] = replace(experiment, rows=rows)
-            if lost := [(row, why[row.digest]) for row in experiment.rows if why[row.digest]]:
-                skipped[name] = lost
+            if lacking:
+                lost = [row for row in experiment.rows if row.digest in lacking]
+                skipped[name] = [(row, lacking[row.digest]) for row in lost]
                 specs = study.drawn_items().items()
                 gone = [key for key, spec in specs if spec["experiment"] == name and not rows]
                 undrawn = f" ({', '.join(gone)} cannot be drawn)" if gone else ""
-                reasons = "; ".join(dict.fromkeys(reason for _, reason in lost))
-                count = len({row.digest for row, _ in lost})
-                where = f"{study.name}.{name}: {count} of {counted(len(cells), 'cell')}"
+                reasons = "; ".join(dict.fromkeys(lacking.values()))
+                where = f"{study.name}.{name}: {len(lacking)} of {counted(len(cells), 'cell')}"
                 notes.append(f"{where} skipped: {reasons}{undrawn}")
         figures = {key: spec for key, spec in study.figures.items() if spec["experiment"] in kept}
         tables = {key: spec for key, spec in study.tables.items() if spec["experiment"] in kept}
-        study = replace(study, experiments=kept, figures=figures, tables=tables)
-        return replace(study, skipped=skipped), notes
+        study = replace(study, experiments=kept, skipped=skipped)
+        return replace(study, figures=figures, tables=tables), notes
 
-    def _lacks(self, cell: Cell, data: PlannedFile) -> str:
-        """What a cell needs to run here and lacks; empty if it has a record."""
+    def _lack(self, cell: Cell, data: PlannedFile) -> str:
+        """What a cell lacks to run here, a phrase; empty if it lacks nothing or has a record."""
         dataset, lacks = data.settings["dataset"], ""
+        files = self._datasets[dataset]["files"].items()
+        logins = {name: file["login"] for name, file in files if "login" in file}
         if dataset not in self._available:
-            missing = [Path(file) for file in data.inputs.values() if not Path(file).exists()]
-            self._available[dataset] = (
-                dataset not in self._logins
-                or Path(data.path).exists()  # it is prepared
-                or all(files_in_mirror(self._mirror, {file.name}) for file in missing)
+            missing = [name for name in logins if not Path(data.inputs[name]).exists()]
+            self._available[dataset] = Path(data.path).exists() or all(
+                files_in_mirror(self._mirror, {name}) for name in missing
             )
         if not self._available[dataset]:
-            lacks = f"{dataset} is behind a login ({self._logins[dataset]}); set data_mirror"
+            pages = " and ".join(dict.fromkeys(logins.values()))
+            lacks = f"{dataset} is behind a login ({pages}); set data_mirror"
         if package := cell.procedure.missing_package():
             install = f"which is not installed; pip install {package}"
             lacks = f"procedure '{cell.procedure}' needs the package {package}, {install}"

@@ -129,7 +129,7 @@ def _scaled_schedule(name: str, share: float) -> str:
 def _scaled_interval(interval: int | str, share: float) -> int | str:
     """Scale an evaluation interval so that the number of evaluations stays, at least one round
     apart; `last 10` stays ten rounds."""
-    if isinstance(interval, int):
+    if not isinstance(interval, str):
         return max(1, round(interval * share)) if interval else 0
     numbers = r"(?<!last )\b[0-9]+"
     return re.sub(numbers, lambda number: str(_scaled_interval(int(number[0]), share)), interval)

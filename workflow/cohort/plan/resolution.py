@@ -77,8 +77,9 @@ class Resolver:
             inputs={"data": self.plan_data(settings.dataset).path},
             **self._parts(settings.strategy, overrides),
         )
-        for check in (check_shape, check_cohort, check_procedure):
-            check(cell, info)
+        check_shape(cell, info)
+        check_cohort(cell, info)
+        check_procedure(cell)
         return replace(cell, science=_versions(cell)), cell.identity()
 
     def _make_parts(self, name: str, overrides: Overrides) -> dict[str, Any]:
@@ -123,8 +124,8 @@ class Resolver:
 
 
 def _versions(cell: Cell) -> dict[str, int]:
-    """The science versions of a cell's components and, if it simulates time, of its devices, and 2
-    where the server evaluates models, for which clients were once made to wait."""
+    """The science versions of a cell's components. A cell that simulates time has that of its
+    devices too, and 2 if the server evaluates models: in version 1, clients waited for it."""
     parts: dict[str, Component] = {part: getattr(cell, part) for part in PARTS}
     model, augmentation = cell.settings.model, cell.settings.augmentation
     versions = {
@@ -193,7 +194,7 @@ def check_cohort(cell: Cell, info: DatasetInfo) -> None:
         raise UserError(f"{wanted}, {amounts}; {MAX_MEMORY / 1e9:.0f} are allowed: reduce reserve")
 
 
-def check_procedure(cell: Cell, info: DatasetInfo) -> None:
+def check_procedure(cell: Cell) -> None:
     """Reject settings that the procedure or optimizer does not take, and impossible evaluators."""
     settings, devices = cell.settings, cell.settings.client_devices
     if settings.optimizer == "adam" and settings.momentum:

@@ -77,13 +77,14 @@ def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
 
 def _settings_schema(words: Mapping[str, list[str]]) -> Schema:
     """The schema of a cell's settings, and of its strategy's parameters (`selector.buffer`).
-    Parameters may have any value here: they are checked later, when the component is known."""
+    Parameters may have any single value here: they are checked later, by their component."""
     settings: Schema = schema_of(Settings)["properties"]
+    single = {"type": ["number", "string", "boolean", "null"], "description": "several are an axis"}
     for key in settings.keys() & words.keys():
         settings[key] = settings[key] | {"enum": words[key]}
     for part, components in PARTS.items():
         for component in components.values():
-            settings |= {f"{part}.{key}": {} for key in schema_of(component)["properties"]}
+            settings |= {f"{part}.{key}": single for key in schema_of(component)["properties"]}
     return settings
 
 
@@ -206,8 +207,8 @@ class Validator:
 
 
 def _sentence(error: ValidationError) -> str:
-    """The key of a validation error and its message, with a near word for an unknown one and the
-    schema's description for a value of the wrong form."""
+    """The key of a validation error and its message, with a suggestion for an unknown word and
+    the schema's description for a value of the wrong form."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
     key = "".join(steps)[: 2 * MAX_CHARS].lstrip(".") or "the file"
     rule = str(error.validator)
@@ -215,14 +216,15 @@ def _sentence(error: ValidationError) -> str:
     schema: Any = error.schema
     if rule == "additionalProperties":
         allowed = schema.get("properties", {})
-        unknown = next(name for name in value if name not in allowed)
+        unknown = next(str(name) for name in value if name not in allowed)
         return f"{key} has an unknown key {_quoted(unknown)}{suggest(unknown[:MAX_CHARS], allowed)}"
     if rule in ("enum", "const"):
         choices: Any = error.validator_value if rule == "enum" else [error.validator_value]
         near = suggest(str(value)[:MAX_CHARS], choices)
         return f"{key} is {_quoted(value)}, which is not known{near}"
     message = error.message.replace(repr(value), _quoted(value))
-    if rule == "type" and error.validator_value == "number" and isinstance(value, str):
+    has_digits = isinstance(value, str) and re.search("[0-9]", value)
+    if rule == "type" and error.validator_value == "number" and has_digits:
         with contextlib.suppress(ValueError):
             message += f" (YAML reads {value} as text: write {float(value)!r})"
     elif rule in ("pattern", "type") and "description" in schema:

@@ -102,9 +102,7 @@ def is_wanted(row: Row, wanted: Wanted) -> bool:
 
 def check_only(wanted: Wanted, studies: Sequence[Study]) -> None:
     """Raise a UserError for a label or value that none of these studies has, or if no cell matches.
-
-    Cells whose data are not available count: a note says why they are not trained.
-    """
+    Cells that cannot run here count: a note says why they are skipped."""
     rows = [row for study in studies for part in study.experiments.values() for row in part.rows]
     rows += [row for study in studies for here in study.skipped.values() for row, _ in here]
     names = " or ".join(study.name for study in studies)
