@@ -1,7 +1,7 @@
 """`python -m tools.site FOLDER`: the pages as a static site, from the runs that exist.
 
-It draws every listed study, and gathers the index, the pages, the figures and tables that they link
-to, and the released runs. Any web server can serve the folder.
+It draws every study of config/studies, and gathers the index, pages, figures, tables and released
+runs. Any web server can serve the folder.
 """
 
 import json
@@ -11,8 +11,9 @@ from pathlib import Path
 
 from cohort.core.paths import RELEASED, Layout
 from cohort.pipeline.preview import draw_studies
+from cohort.pipeline.stages import exit_on_error
 from cohort.plan import Plan, load
-from cohort.plan.loading import all_studies
+from cohort.plan.loading import STUDIES
 from cohort.results.release.folder import MANIFEST
 from cohort.results.report.page import write_index
 
@@ -35,13 +36,13 @@ def make_site(plan: Plan, site: Path) -> None:
         shutil.copy(card, site / card.name)
         html = page.read_text(encoding="utf-8")
         (site / page.name).write_text(html.replace('="../', '="'), encoding="utf-8")
-    write_index(site / "index.html", _releases(site / "released"))
+    write_index(site / "index.html", _releases(plan, site / "released"))
 
 
-def _releases(copies: Path) -> list[tuple[str, str, int]]:
+def _releases(plan: Plan, copies: Path) -> list[tuple[str, str, int]]:
     """Copy the releases; return each one's study, name of its file of runs, and their number."""
     releases = []
-    for manifest in sorted(Path(RELEASED).glob(f"*/{MANIFEST}")):
+    for manifest in filter(Path.exists, (Path(RELEASED, name, MANIFEST) for name in plan.listed)):
         shutil.copytree(manifest.parent, copies / manifest.parent.name)
         runs = json.loads(manifest.read_text(encoding="utf-8"))["runs"]
         releases.append((manifest.parent.name, RUNS, runs))
@@ -51,5 +52,6 @@ def _releases(copies: Path) -> list[tuple[str, str, int]]:
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "site")
     folder.mkdir(parents=True, exist_ok=True)
-    make_site(load({"studies": all_studies()}), folder)
+    shipped = sorted(file.stem for file in STUDIES.glob("*.yaml"))  # without the user's own
+    exit_on_error(make_site)(load({"studies": shipped}), folder)
     print(folder / "index.html")

@@ -54,8 +54,7 @@ def test_trees_with_different_weights_cannot_be_compared(tmp_path: Path):
 
 
 def test_the_ratio_is_the_median_over_pairs():
-    """Paired ratios of 1.00, 1.03 and 1.04 pass the limit of 3 %, those of 1.04, 1.04 and 1.00 do
-    not."""
+    """Paired ratios of 1.00, 1.03, 1.04 pass the limit of 3 %, those of 1.04, 1.04, 1.00 do not."""
     close = Comparison("W1", "s/round", [1.0, 4.0, 1.0], [1.0, 4.12, 1.04])
     far = Comparison("W1", "s/round", [1.0, 4.0, 1.0], [1.04, 4.16, 1.0])
     assert not close.worse and close.row()[4:] == ["1.030", "1.015 to 1.035", "3", "ok"]

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from cohort.commands.cli import main
+from cohort.core import UserError
+from cohort.pipeline.driver import lock_directory
 from cohort.plan import load
 
 TRYING = import_module("cohort.commands.try")
@@ -30,6 +32,12 @@ def test_a_question_leaves_no_file(
     lines = capsys.readouterr().out.splitlines()
     assert answer in lines and not any("snakemake" in line for line in lines)
     assert sorted(project.rglob("*")) == before
+
+
+def test_nothing_is_tried_while_another_process_works(project: Path):
+    named = Namespace(strategies=["fedprox"], on="demo.fig1", dry_run=False)
+    with lock_directory(), pytest.raises(UserError, match="another snakemake"):
+        TRYING.try_command(named)
 
 
 def test_strategies_of_like_names_have_studies_of_their_own(project: Path):

@@ -26,8 +26,7 @@ GROWS = "the file grows beyond the size limit; raise it (ulimit -f) and start ag
 
 @contextlib.contextmanager
 def limited(size: int) -> Iterator[None]:
-    """No file may grow beyond so many bytes: the one way to be refused room that needs no
-    rights."""
+    """No file may grow beyond so many bytes: the one refusal of room that needs no rights."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

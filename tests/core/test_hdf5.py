@@ -1,5 +1,4 @@
-"""A sealed file that changed after it was written is never read: a flipped bit, a cut, a lost
-page."""
+"""A sealed file that changed since is never read: a flipped bit, a cut, a lost page."""
 
 import contextlib
 import errno

@@ -141,8 +141,7 @@ def python2_pickle(content: Mapping[str, Any]) -> bytes:
 
 
 def packed(dataset: str) -> dict[str, bytes]:
-    """What the publisher offers, by file name: a .gz for each file, or one archive with a
-    folder."""
+    """What the publisher offers, by name: a .gz for each file, or one archive with a folder."""
     if dataset in IDX_FOLDERS:
         return {f"{name}.gz": gz(content) for name, content in contents(dataset).items()}
     folder = CIFAR_FOLDERS[dataset]

@@ -57,8 +57,7 @@ def test_every_data_set_that_is_downloaded_can_be_generated():
 
 @pytest.mark.parametrize("dataset", CLASSES)
 def test_from_the_publishers_archives_to_the_store(dataset: str):
-    """The declarations of config/datasets.yaml with the generated files' own checksums and
-    sizes."""
+    """The declarations of config/datasets.yaml with the generated files' checksums and sizes."""
     Path("mirror").mkdir()
     for name, content in packed(dataset).items():
         Path("mirror", name).write_bytes(content)

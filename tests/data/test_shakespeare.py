@@ -1,5 +1,4 @@
-"""Shakespeare: speakers by hand, windows by brute force, and LEAF's published numbers for the real
-text."""
+"""Shakespeare: speakers by hand, windows by brute force, and LEAF's published numbers."""
 
 import os
 from pathlib import Path

@@ -112,8 +112,7 @@ def of_augmentation(augmentation: Augmentation) -> list[Number]:
 
 
 def of_partition(scheme: Scheme) -> list[Number]:
-    """700 samples of five classes and four groups dealt to ten clients: sizes, and a hash of all
-    parts."""
+    """700 samples of five classes and four groups for ten clients: sizes, a hash of all parts."""
     held = np.repeat(np.arange(5), [200, 150, 150, 100, 100])
     labels = np.random.default_rng(1).permutation(held)
     groups = np.random.default_rng(11).integers(0, 4, 700)
@@ -381,8 +380,7 @@ def _take_bundled(dataset: str, folder: Path) -> None:
 
 
 def _sums(weights: Weights) -> list[Number]:
-    """The total number of elements, then for each tensor the sum of its values and of their
-    sizes."""
+    """The total number of elements, and for each tensor the sums of its values and their sizes."""
     results: list[Number] = [sum(tensor.numel() for tensor in weights.values())]
     for name in sorted(weights):
         results += [weights[name].sum().item(), weights[name].abs().sum().item()]

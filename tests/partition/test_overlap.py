@@ -81,8 +81,7 @@ def test_the_first_overlapping_clients_are_the_same_for_more_of_them_and_with_re
 
 
 def test_every_client_overlaps_equally_often():
-    """Two of twelve clients in 1,200 deals: 200 each, give or take sqrt(1200 * 1/6 * 5/6) =
-    12.9."""
+    """Two of twelve clients in 1,200 deals: 200 each, give or take sqrt(1200/6 * 5/6) = 12.9."""
     times = np.zeros(12)
     for seed in range(1200):
         times += [len(extra) > 0 for extra in dealt("iid-overlap0.2x2", seed, LABELS[:60])[2]]

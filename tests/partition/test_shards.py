@@ -50,8 +50,7 @@ def dealt(data: str = "data.h5", **changes: Any) -> Shards:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("samples", [1.0, 0.5])
 def test_shards_hold_the_samples_of_the_share(name: str, samples: float):
-    """Half of each class, the same half for every seed, dealt by their indices in the whole data
-    set."""
+    """Half of each class, the same for every seed, dealt by their indices in the whole data set."""
     shards = [dealt(partition=name, samples=samples, seed=seed) for seed in (0, 1)]
     for shard in shards:
         expected = draw_share(LABELS, samples, "train share")

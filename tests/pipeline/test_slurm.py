@@ -83,8 +83,7 @@ def test_a_job_whose_output_exists_twice_has_succeeded(here: Path, answers: bool
 
 
 def test_a_job_that_has_begun_deletes_the_output_and_makes_it_again(here: Path):
-    """So its output, which an orphan wrote, says nothing; if it is cancelled before it begins, it
-    does."""
+    """So its output, an orphan's, says nothing; if cancelled before it begins, it does."""
     program(here / "bin", "scancel", 'echo "$@" >> cancelled')
     program(here / "bin", "squeue", 'case "$*" in *--jobs*) cat running;; esac')
     executor, jobs = Executor(), [job("7", "a.h5")]

@@ -1,5 +1,4 @@
-"""Hostile config files: each is refused in one sentence, before any job starts, and touches no
-file."""
+"""Hostile config files: each is refused in one sentence before any job, and touches no file."""
 
 import time
 from pathlib import Path

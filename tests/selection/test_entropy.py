@@ -28,7 +28,7 @@ def exact_entropy(counts: list[int]) -> Decimal:
 
 
 def exact_greedy(label_counts: np.ndarray, first: int, cohort: int) -> tuple[list[int], bool]:
-    """The greedy cohort after its first client, ties to the lowest index; and whether there was a
+    """The greedy cohort after its first client, ties to the lowest index; whether there was a
     tie."""
     chosen, tied = [first], False
     with localcontext() as context:
@@ -46,8 +46,7 @@ def exact_greedy(label_counts: np.ndarray, first: int, cohort: int) -> tuple[lis
 
 
 def pools() -> list[np.ndarray]:
-    """Label counts of 3 to 8 clients and 2 to 4 classes, small (ties, zeros, empty clients) and
-    large."""
+    """Label counts of 3 to 8 clients and 2 to 4 classes, small (ties, empty clients) and large."""
     results = []
     for seed in range(400):
         rng = default_rng(seed)
@@ -145,9 +144,8 @@ def test_negative_counts_count_as_none():
 
 @pytest.mark.alone
 def test_ten_of_ten_thousand_clients_cost_a_few_entropies_of_all():
-    """100 classes, with half of the clients at rest, as in all rounds but the first ones. Ten looks
-    at the other half are five times the entropies of all, which a machine of any speed measures
-    alike."""
+    """100 classes, with half of the clients at rest. Ten looks at the other half are five times the
+    entropies of all, which a machine of any speed measures alike."""
     rng = default_rng(0)
     counts = rng.integers(0, 50, (10_000, 100))
     state = {"buffer": rng.permutation(10_000)[:5000]}

@@ -106,8 +106,7 @@ def test_mistake_on_the_command_line(
 
 
 def test_snakemake_says_what_planning_says(fresh: Project):
-    """Tried with a study that cannot be read, one that cannot be planned, and a bad command
-    line."""
+    """Tried with a study that cannot be read, one that cannot be planned, a bad command line."""
     override, sentence = LIST
     assert_one_sentence(fresh.snakemake("--config", override, fails=True), sentence, fresh)
     for old, new, sentence in (FIGURE, BROKEN):

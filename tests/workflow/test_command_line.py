@@ -79,9 +79,12 @@ def test_status_names_a_failed_cell_and_its_last_word(finished: Project):
     assert (partial / "figures/tiny/fig2.pdf").exists()
     assert "n = 1 of 2 runs (1 missing)" in (partial / "report/tiny.html").read_text()
     finished.replace("workflow/cohort/training/servers.py", "raise OSError('no memory')", "pass")
+    another = partial / "figures/other/fig1.pdf"
+    another.parent.mkdir()
+    another.touch()
     finished.snakemake()
     assert counts(finished, "two") == {"done": 2}
-    assert not partial.exists()
+    assert [file for file in partial.rglob("*.[hpj]*") if file.stem != "index"] == [another]
 
 
 def test_draw_shows_unfinished_cells_and_works_on_a_copied_tree(finished: Project, fresh: Project):

@@ -63,9 +63,10 @@ def test_other_rerun_triggers_train_no_finished_cell(finished: Project):
 
 
 def test_until_announces_no_page(finished: Project):
-    (finished.root / "results/full/partial").mkdir()
+    preview = finished.root / "results/full/partial/figures/tiny"
+    preview.mkdir(parents=True)
     output = finished.snakemake("--until", "prepare", "-R", "prepare")
-    assert "report/tiny.html" not in output and (finished.root / "results/full/partial").exists()
+    assert "report/tiny.html" not in output and preview.exists()
 
 
 def test_deleted_metrics_are_made_again(finished: Project):

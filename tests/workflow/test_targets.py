@@ -10,7 +10,7 @@ from tests.workflow.commands import cohort
 from tests.workflow.conftest import Project
 
 WRONG = {
-    "tiny_fig9": "there is no target 'tiny_fig9'; did you mean 'tiny_fig2'? (allowed: all, ",
+    "tiny_fig9": "there is no target 'tiny_fig9'; did you mean 'tiny_fig2'? (allowed: tiny_",
     "results/full/figures/tiny/fig9.png": "tiny has no figure or table 'fig9'",
     "results/full/report/tinny.html": "there is no study 'tinny'; did you mean 'tiny'?",
     "results/full/metrics/tiny/oone.parquet": "tiny has no experiment 'oone'",

@@ -240,8 +240,7 @@ class ResNet18(Model):
 
 
 class ResNet9(Model):
-    """Stratify's ResNet-9, its convolutions with batch normalization and biases. 6,575,370
-    parameters for CIFAR-10."""
+    """Stratify's ResNet-9 with batch normalization: 6,575,370 parameters for CIFAR-10."""
 
     name = "resnet9"
     batch_norm = True

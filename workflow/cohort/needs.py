@@ -50,9 +50,8 @@ class ModelResults(Protocol):
 
 
 class EvaluationContext(Protocol):
-    """What a need can measure with: results of the global model (before a cohort is chosen) or of
-    local models (after training), one for each of `clients`, in order. Needs without a `measure`
-    are methods of it."""
+    """What a need can measure with: results of the global model (before a choice) or of local ones
+    (after training), for each of `clients`. Needs without a `measure` are methods of it."""
 
     @property
     def clients(self) -> np.ndarray:

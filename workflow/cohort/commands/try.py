@@ -19,6 +19,7 @@ from cohort.commands.status import PlannedItem, find_item, item_lines
 from cohort.core import check_allowed, errors_at, user_files
 from cohort.core.files import write_text
 from cohort.pipeline import preview, stages
+from cohort.pipeline.driver import lock_directory
 from cohort.plan import load
 from cohort.results.comparison import Comparison, Result
 from cohort.results.names import METRICS, Names
@@ -41,6 +42,8 @@ def try_arguments(parser: argparse.ArgumentParser) -> None:
 def try_command(options: argparse.Namespace) -> None:
     """Say which cells the figure or table shows and what the missing ones cost, train them, and
     print the results, compared with FedAvg if strategies are named, else with the paper."""
+    if not options.dry_run:
+        lock_directory().close()  # another driver's cells would be shown as missing
     item = _item_with_strategies(options)
     print(*item_lines(item), sep="\n", flush=True)
     if not options.dry_run:

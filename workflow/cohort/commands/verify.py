@@ -37,7 +37,7 @@ def verify_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the cell, --released or --from, and where to stop."""
     add_config(parser, "scale", "seeds")
     which = parser.add_mutually_exclusive_group()
-    text = "a record's path, or the beginning of a digest (default: any finished cell)"
+    text = "a record's path, or the beginning of a digest (default: any of the listed studies)"
     which.add_argument("cell", metavar="CELL", nargs="?", help=text)
     text = "verify K released runs of the listed studies, drawn at random (1)"
     which.add_argument("--released", type=positive, nargs="?", const=1, metavar="K", help=text)
@@ -68,7 +68,9 @@ def verify_command(options: argparse.Namespace) -> None:
     else:
         done = [cell.path for cell in listed.values() if Path(cell.path).exists()]
         if not done:
-            raise UserError("no cell of the listed studies is done; name a record, or train first")
+            raise UserError(
+                "no cell of the listed studies is done; name a record, or add --config studies=STUDY"
+            )
         runs = [read(random.choice(done))]
     for run in runs:
         check_reproduced(plan, plan.cells[run.header["digest"]], run, options.until)

@@ -101,8 +101,7 @@ def _crc(stream: IO[bytes], begin: int, size: int) -> int:
 
 
 class _DeferredErrors(io.FileIO):
-    """A file whose writes never fail: the first error is kept for later, because HDF5 crashes the
-    process when a disk is full."""
+    """A file whose writes never fail, as HDF5 crashes on a full disk: the first error is kept."""
 
     error: OSError | None = None
 

@@ -1,6 +1,5 @@
 """The files that come with Cohort, in the clone or in the folder `bundle` of an installed package:
-its Snakefile, config, papers' values and released runs. Those of the working directory at the same
-relative paths come first."""
+Snakefile, config, papers' values, released runs. Those of the working directory come first."""
 
 from pathlib import Path
 

@@ -59,8 +59,7 @@ class Augmentation(Component):
         raise NotImplementedError
 
     def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
-        """The parameters of what `apply` does with these random numbers, for native code; None if
-        native code cannot do it."""
+        """The parameters of `apply` with these numbers for native code; None if it has none."""
         return None
 
 

@@ -93,8 +93,7 @@ def _from_any_source(file: RawFile, target: Path, mirror: str) -> None:
 
 
 def _from_url(file: RawFile, url: str, target: Path) -> None:
-    """Download a file, or its archive unless that is here already. Jobs for other files of the same
-    archive wait meanwhile."""
+    """Download a file, or its archive unless that is here; other jobs for it wait meanwhile."""
     if not file.is_archive:
         with atomic_write(target) as temporary:
             _fetch(url, temporary)

@@ -12,9 +12,8 @@ from cohort.data.store import read
 
 @dataclass(frozen=True)
 class Samples:
-    """One split, whose values are turned into a network's inputs on demand. Labels are on the
-    device, values too on a GPU with room for them; else they stay in the file, mapped into memory.
-    Text has no `scale`."""
+    """One split, whose values become a network's inputs on demand. Labels are on the device, values
+    too on a GPU with room; else they stay in the mapped file. Text has no `scale`."""
 
     values: Tensor
     labels: Tensor

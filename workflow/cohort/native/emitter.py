@@ -220,8 +220,7 @@ class Emitter:
         return left if right == 1 else self.value(f"mul nsw i64 {left}, {right}")
 
     def pointer(self, base: str, *offsets: Offset, kind: str = "") -> str:
-        """Emit a pointer moved by offsets: numbers, or pairs (index, stride). Constant offsets are
-        added up and applied last."""
+        """Emit a pointer moved by offsets: numbers, or pairs (index, stride), which go first."""
         fixed, kind = 0, kind or self.scalar
         for offset in offsets:
             index, stride = offset if isinstance(offset, tuple) else (offset, 1)

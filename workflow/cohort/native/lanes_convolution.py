@@ -201,8 +201,7 @@ class ConvolutionCode(LayerCode):
                     self._emit_input_tile(channels, begin, part.size)
 
     def _emit_input_tile(self, channels: Ranges, begin: int, across: int) -> None:
-        """Emit the gradients of some pixels of each row, of some channels at once, from all outputs
-        that these pixels reach."""
+        """Emit the gradients of pixels and channels of each row from all outputs they reach."""
         emit, layer, size = self.emit, self.layer, channels.size
         with emit.loops("%blocks", channels, layer.inputs[1]) as (block, channel, row):
             sums = emit.variables([ZERO] * (size * across))

@@ -14,8 +14,7 @@ FromSlots = Callable[[Emitter, list[str]], Complex]
 
 
 class Columns(NamedTuple):
-    """The real or the complex columns of the row transform: the row coefficients and the number of
-    slots that each has."""
+    """The real or the complex columns of the row transform: coefficients and slots of each."""
 
     is_real: bool
     coefficients: Ranges
@@ -272,8 +271,7 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
                 self._emit_stores(values, block, channel, row, x)
 
     def _emit_gradient_spread(self) -> None:
-        """Emit code that sends each pooled gradient to the pixel that won the maximum, and adds the
-        gradients up for the biases."""
+        """Emit code that sends pooled gradients to the winning pixels, and sums them for biases."""
         emit, layer, biases = self.emit, self.layer, self.layout.sums
         with emit.loop(layer.outer) as channel:
             bias = emit.pointer("%memory", (channel, self.lanes), biases)

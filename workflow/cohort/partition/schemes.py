@@ -90,8 +90,7 @@ class Iid(Scheme):
 
 @dataclass(frozen=True, kw_only=True)
 class Classes(Scheme):
-    """Client i holds class i mod C and k-1 others drawn at random. The samples of a class are split
-    evenly among its holders."""
+    """Client i holds class i mod C and k-1 random others. Holders share a class evenly."""
 
     name: ClassVar[str] = "classes"
     k: int = parameter(minimum=1, help="classes per client")
@@ -506,8 +505,7 @@ class Overlap(Scheme):
 
 
 def share_evenly(total: int, available: np.ndarray) -> np.ndarray:
-    """How many of `total` samples each lender gives: equally many, or all it has. A remainder comes
-    from those with the most."""
+    """How many of `total` samples each lender gives: equally many, or all; the largest the rest."""
     gives = np.zeros_like(available)
     for rank, giver in enumerate(np.argsort(available, kind="stable")):
         gives[giver] = min(available[giver], total // (len(available) - rank))

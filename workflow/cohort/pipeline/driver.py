@@ -130,14 +130,14 @@ class Driver:
             remove_published_originals(self.plan.cells.values())
         options = self.workflow.dag_settings
         reported = () if options.until or options.omit_from else self.stages.reported
-        if reported:
-            shutil.rmtree(self.plan.previews.folder, ignore_errors=True)
-            write_index(self.plan.layout.index())
         for study in reported:
+            _delete_preview(self.plan.previews, study)
             page, card_file = self.plan.layout.page(study)
             card = json.loads(Path(card_file).read_text(encoding="utf-8"))
             lines = *card["changed"], f"{study}: {page} ({card['phrase']})"
             print(*lines, sep="\n", file=sys.stderr)
+        if reported:
+            _write_indexes(self.plan)
 
     def on_error(self) -> None:
         """Restore records that Snakemake deleted, print failed cells, and draw the studies that
@@ -159,8 +159,7 @@ class Driver:
                 page = preview.draw_study(self.plan, study)
                 print(f"drawn from the records that exist: {page}", file=sys.stderr)
         with _errors_printed():
-            write_index(self.plan.previews.index())
-            write_index(self.plan.layout.index())
+            _write_indexes(self.plan)
 
 
 @contextlib.contextmanager
@@ -203,6 +202,20 @@ def remove_published_originals(cells: Iterable[Cell]) -> None:
             (folder / FINISHED).unlink(missing_ok=True)  # `cohort run` may just have deleted it
         with contextlib.suppress(OSError):  # it is not empty, or there is none
             folder.rmdir()
+
+
+def _write_indexes(plan: Plan) -> None:
+    write_index(plan.layout.index())
+    if Path(previews := plan.previews.index()).exists():
+        write_index(previews)
+
+
+def _delete_preview(previews: paths.Layout, study: str) -> None:
+    """Delete what was drawn of a study before it was finished."""
+    for part in ("metrics", "figures", "tables"):
+        shutil.rmtree(Path(previews.folder, part, study), ignore_errors=True)
+    for file in previews.page(study):
+        Path(file).unlink(missing_ok=True)
 
 
 def lock_directory() -> IO[str]:

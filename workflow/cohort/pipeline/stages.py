@@ -144,9 +144,11 @@ class Stages:
         makers = [rule for rule in self._workflow.rules if rule.is_producer(wildcards.target)]
         if len(makers) > 1 or os.path.exists(wildcards.target):
             return [f"{wildcards.target}/none"]
-        names = [f"{study}_{name}" for study in all_studies() for name in drawn_names(study)]
-        choices = suggest(wildcards.target, ["all", *all_studies(), *names])
-        raise UserError(f"there is no target '{wildcards.target}'{choices}")
+        target, studies = wildcards.target, all_studies()
+        names = [f"{study}_{name}" for study in studies for name in drawn_names(study)]
+        own = tuple(f"{study}_" for study in studies if target.startswith(f"{study}_"))
+        allowed = sorted(["all", *studies, *names], key=lambda name: not name.startswith(own))
+        raise UserError(f"there is no target '{target}'{suggest(target, allowed)}")
 
     def _study(self, wildcards: Wildcards) -> Study:
         """The study that a requested file names. Raise UserError for a file of another scale."""
@@ -220,8 +222,7 @@ def literal_rst(text: str) -> str:
 
 
 def _as_param(spec: Spec) -> str:
-    """Convert a spec to JSON without `<`: Snakemake's report shows params inside a script element,
-    which `</script>` would end."""
+    """Convert a spec to JSON without `<`, as `</script>` would end its element in a report."""
     return json.dumps(spec).replace("<", r"\u003c")
 
 

@@ -34,9 +34,10 @@ def check_names(
     if shared := sorted(figures.keys() & tables.keys()):
         raise UserError(f"'{shared[0]}' names both a figure and a table; rename one of them")
     experiments = content["experiments"]
-    for name, spec in [*figures.items(), *tables.items()]:
-        key = spec["experiment"]
-        check_allowed(key, experiments, f"{name}.experiment is '{key}'")
+    for part, specs in {"figures": figures, "tables": tables}.items():
+        for name, spec in specs.items():
+            key = spec["experiment"]
+            check_allowed(key, experiments, f"{part}.{name}.experiment is '{key}'")
     if key := content.get("key_figure"):
         check_allowed(key, figures, f"key_figure is '{key}', which is not a figure")
 
@@ -44,9 +45,8 @@ def check_names(
 def checked_facets(
     spec: Values, axes: Axes, cells: Sequence[Values], study: str
 ) -> list[tuple[str, ...]]:
-    """Check a figure or table and return the groups of labels that a thinned scale must cover: the
-    panels and the hue of a figure; for a table, which may have gaps, the label along which it
-    subtracts."""
+    """Check a figure or table and return the groups of labels that a thinned scale must cover: a
+    figure's panels and its hue; the label along which a table subtracts."""
     item = _item_of(spec)
     item.check()
     pooled = getattr(item, "pooled", None) or []

@@ -95,9 +95,8 @@ class Plan:
         return self._contents[name]
 
     def rows(self, names: Iterable[str]) -> dict[tuple[str, str], list[Row]]:
-        """The cells that the config's `only` allows, by study and experiment, each once, without
-        experiments that have none. Raise a UserError where `only` names a label or value that none
-        of these studies has."""
+        """The cells that `only` allows, by study and experiment, those without any left out. Raise
+        a UserError where `only` names a label or value that none of these studies has."""
         expanded = [self.study(name) for name in names]
         check_only(self._only, expanded)
         by_experiment = {}

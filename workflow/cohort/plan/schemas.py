@@ -121,8 +121,7 @@ def _named_schema(name: str) -> Schema:
 
 
 def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
-    """Yield an error unless the whole value matches: JSON Schema allows a newline after `$`, and a
-    name too long for a file's."""
+    """Yield an error unless the whole value matches (`$` allows a newline) and is short enough."""
     too_long = pattern.endswith("$") and isinstance(value, str) and len(value) > MAX_CHARS
     if isinstance(value, str) and (too_long or "\n" in value or not re.search(pattern, value)):
         yield ValidationError(f"{value!r} does not match {pattern!r}")
@@ -227,6 +226,8 @@ def _sentence(error: ValidationError) -> str:
     if rule == "type" and error.validator_value == "number" and has_digits:
         with contextlib.suppress(ValueError):
             message += f" (YAML reads {value} as text: write {float(value)!r})"
+    elif rule == "type" and error.validator_value == "array" and not isinstance(value, dict):
+        message += f" (write [{value}])"
     elif rule in ("pattern", "type") and "description" in schema:
         message += f" ({schema['description']})"
     return f"{key}: {message}"

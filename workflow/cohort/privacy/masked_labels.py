@@ -80,10 +80,9 @@ class Client:
 
 
 class Server:
-    """The server of the protocol, which it plays with the clients step by step: `encrypt`,
-    `list_labels`, `map_labels`, and `count`, which leaves the samples of each placeholder in
-    `counts`. Messages are recorded by `add_traffic`, like Ledger's, and `comparisons` of encrypted
-    labels are counted."""
+    """The server of the protocol, which it plays with the clients: `encrypt`, `list_labels`,
+    `map_labels`, and `count`, which leaves the samples of each placeholder in `counts`. Messages go
+    to `add_traffic`, like Ledger's; `comparisons` of encrypted labels are counted."""
 
     def __init__(self, clients: Sequence[Client], classes: int, add_traffic: Callable[..., None]):
         self.clients, self.classes, self.add_traffic = clients, classes, add_traffic
@@ -107,9 +106,9 @@ class Server:
             self.add_traffic("counts", len(count), to="server")
 
     def list_labels(self) -> None:
-        """List all labels of the first client, then of every other client those that differ from
-        all labels before, until the list is complete. Labels of one client differ, so they are not
-        compared with each other."""
+        """List all labels of the first client, then of the others those that differ from all
+        before, until the list is complete. Labels of one client differ, so they are not
+        compared."""
         for client, pairs in zip(self.clients, self.pairs, strict=True):
             if len(self.listed) >= self.classes:
                 break

@@ -140,8 +140,7 @@ class UpdateWeighing(ABC):
     @abstractmethod
     def weights(self, state: State, candidates: Clients, cohort: Clients, view: View) -> np.ndarray:
         """The weight of each draw's update (draw), above 0, given what `select` received and
-        returned. The server adds the weighted updates to the global weights; for an average the
-        weights add up to 1."""
+        returned. The server adds the weighted updates; for an average the weights add up to 1."""
 
 
 class MetricRecording(ABC):

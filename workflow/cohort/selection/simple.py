@@ -120,9 +120,8 @@ class FixedProbability(Selector):
 
 @dataclass(frozen=True, kw_only=True)
 class HighestLoss(Selector):
-    """Chooses the candidates whose local models had the highest loss on the reserved test samples
-    when they were last evaluated. Others come first (`unseen`), clients without samples last; ties
-    are broken at random."""
+    """Chooses the highest losses that local models had on the reserved samples when last evaluated.
+    Others come first (`unseen`), clients without samples last; ties are broken at random."""
 
     name: ClassVar[str] = "loss"
     needs: ClassVar[frozenset[str]] = frozenset({"reserved_loss"})

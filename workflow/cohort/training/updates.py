@@ -110,8 +110,8 @@ class Updates:
 
     def effective_steps(self) -> Tensor:
         """The distance that each client's steps cover on a constant gradient of 1 (client), in
-        learning rates: the number of steps, or more with momentum, because every step also repeats
-        a part of the earlier ones."""
+        learning rates: the number of steps, or more with momentum, by which steps repeat parts of
+        earlier ones."""
         steps, rest = self.steps.clamp(min=1).double(), self.momentum
         return (steps - rest * (1 - rest**steps) / (1 - rest)) / (1 - rest)
 

@@ -127,8 +127,7 @@ def _read_folder(path: Path, side: int | None) -> tuple[np.ndarray, Any, np.ndar
 
 
 class MedMnist(Parser):
-    """Parses any set of MedMNIST+. Gray images become RGB, because the papers that use them train
-    networks for color images."""
+    """Parses any set of MedMNIST+. Gray images become RGB, as in the papers that use them."""
 
     name: ClassVar[str] = "medmnist"
     in_digest: ClassVar[bool] = False

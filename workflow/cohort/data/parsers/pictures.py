@@ -70,8 +70,7 @@ def class_index(classes: Sequence[str], class_name: str, source: str) -> int:
 def pictures_by_part(
     path: Path, parts: Sequence[str], classes: Sequence[str], domains: Sequence[str] = ()
 ) -> Iterator[list[Picture]]:
-    """The pictures of each part of a zip with the paths `PART/CLASS/FILE`, below a folder for each
-    domain if there are any."""
+    """The pictures of each part of a zip of `PART/CLASS/FILE`, below a folder per domain if any."""
     by_part: dict[str, list[Picture]] = {part: [] for part in parts}
     with open_zip(path) as archive:
         names = zip_files(archive)

@@ -193,7 +193,7 @@ class Claim(Component):
     min_points: ClassVar[int] = 0  # points with a value that are enough for a comparison; 0: all
 
     says: str = parameter(help="the sentence of the paper, in short")
-    where: str = parameter(help="where the paper says it")
+    where: str = parameter("this study", help="where the paper says it")
     quote: str = parameter("", help="the sentence word for word; none if it is the study's own")
     against: str = parameter("", help="the paper's own numbers that contradict the sentence")
     reading: str = parameter("", help="what to make of these numbers")

@@ -82,8 +82,7 @@ class Best(base.ClaimAlong):
 
 @dataclass(frozen=True, kw_only=True)
 class Order(base.ClaimAlong):
-    """The metric falls (or rises) from each value of `along` to the next, for each combination of
-    the other labels."""
+    """The metric falls (or rises) along its values, in each combination of the other labels."""
 
     name: ClassVar[str] = "order"
     min_points = 2

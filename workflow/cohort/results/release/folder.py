@@ -162,7 +162,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """Read a release's manifest. Raise UserError unless checksum, format and names are valid."""
     file = folder / MANIFEST
     if not file.is_file():
-        raise UserError(f"{folder} is not a release: it has no {MANIFEST}")
+        reason = f"it has no {MANIFEST}" if folder.is_dir() else "it does not exist"
+        raise UserError(f"{folder} is not a release: {reason}")
     manifest = read_sealed(file, "the manifest of a release", _again(folder))
     if problem := next(jsonschema.Draft202012Validator(SCHEMA).iter_errors(manifest), None):
         reason = f"{problem.json_path.removeprefix('$.')}: {problem.message:.100}"

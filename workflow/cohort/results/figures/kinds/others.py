@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 seaborn = lazy("seaborn")
-INTERVALS = "paired means, 95\N{NO-BREAK SPACE}% intervals over seeds, gray if these hold 0"
+INTERVALS = "paired means, 95\N{NO-BREAK SPACE}% intervals over seeds, lighter where they contain 0"
 BAR: dict[str, Any] = {"linewidth": 6, "alpha": 0.4, "solid_capstyle": "butt"}
 POINT: dict[str, Any] = {"marker": "|", "markersize": 8, "markeredgewidth": 1.5}
 ROW, FRAME = 0.17, 0.87  # inches: the height of a strategy, and of all that is not one
