@@ -35,7 +35,7 @@ Runs = dict[str, float]
 """The value of each run of a result, by its seed."""
 
 STRATEGY = "strategy"
-LABELS: dict[str, Any] = {"items": {"type": "string"}, "minItems": 1, "uniqueItems": True}
+LABEL_LIST: dict[str, Any] = {"items": {"type": "string"}, "minItems": 1, "uniqueItems": True}
 PAIRS: dict[str, Any] = {"minProperties": 1, "additionalProperties": {"type": "string"}}
 ALSO_HELP = "further measures: a metric, or a metric and an at"
 ALSO: dict[str, Any] = {"items": {"type": "string"}, "uniqueItems": True}
@@ -156,7 +156,7 @@ class Table(Item):
         None, help=f"{ALSO_HELP}; the measures are then the columns", **ALSO
     )
     rows: list[str] = parameter(
-        help="labels whose combinations are the rows; client for metrics of clients", **LABELS
+        help="labels whose combinations are the rows; client for metrics of clients", **LABEL_LIST
     )
     columns: str = parameter("strategy", help="the label whose values are the columns")
     paper: str = parameter("", help="the item of resources/paper_values/{study}.csv beside ours")

@@ -105,8 +105,8 @@ SERIES, PANEL = FREE = ("series", "panel")
 BASELINE = "fedavg"  # the strategy that all others are compared with
 CLIENT = "client"
 """The label of results that are clients' and not runs'."""
-LABELS = {"dataset": "Data set", "lr": "Learning rate", "cohort": "Clients in a round"}
-LABELS |= {"batch": "Batch size"}
+LABEL_TITLES = {"dataset": "Data set", "lr": "Learning rate", "cohort": "Clients in a round"}
+LABEL_TITLES |= {"batch": "Batch size"}
 SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy", *FREE)
 
 
@@ -133,7 +133,7 @@ class Names:
     def title(self, label: str) -> str:
         """A label as a title: `selector.buffer` is `Buffer`."""
         last = word(label)
-        return LABELS.get(label, last[:1].upper() + last[1:])
+        return LABEL_TITLES.get(label, last[:1].upper() + last[1:])
 
     def value(self, label: str, value: str) -> str:
         """The name of a value next to its label's: `FedEntOpt`, `16 local steps`, `0.5`."""

@@ -20,8 +20,8 @@ from cohort.results.series import label_text, rounds_of
 AT = "at"
 PAIR = {"type": "array", "minItems": 2, "maxItems": 2, "uniqueItems": True}
 PAIRS_HELP = "pairs of its values: the first one's metric minus the second's"
-LABELS: dict[str, Any] = {"type": "object", "minProperties": 1}
-CHAIN: dict[str, Any] = {"type": "array", "items": LABELS, "minItems": 2}
+SETTINGS: dict[str, Any] = {"type": "object", "minProperties": 1}
+CHAIN: dict[str, Any] = {"type": "array", "items": SETTINGS, "minItems": 2}
 QUANTITY = {
     "type": "object",
     "properties": {
