@@ -68,9 +68,8 @@ def verify_command(options: argparse.Namespace) -> None:
     else:
         done = [cell.path for cell in listed.values() if Path(cell.path).exists()]
         if not done:
-            raise UserError(
-                "no cell of the listed studies is done; name a record, or add --config studies=STUDY"
-            )
+            fix = "name a record, or add --config studies=STUDY"
+            raise UserError(f"no cell of the listed studies is done; {fix}")
         runs = [read(random.choice(done))]
     for run in runs:
         check_reproduced(plan, plan.cells[run.header["digest"]], run, options.until)
