@@ -1,7 +1,6 @@
 """`python -m tools.site FOLDER`: the pages as a static site, from the runs that exist.
 
-It draws every study of config/studies, and gathers the index, pages, figures, tables and released
-runs. Any web server can serve the folder.
+It draws every study of config/studies, and gathers its page with all files that this links to.
 """
 
 import json

@@ -44,9 +44,9 @@ def test_strategies_of_like_names_have_studies_of_their_own(project: Path):
     """A later one does not replace the study of an earlier one."""
     Path("my").mkdir()
     entry = "{title: Mine, selector: {name: random}}"
-    Path("my/strategies.yaml").write_text(f"a+mine: {entry}\na-mine: {entry}\n")
+    Path("my/strategies.yaml").write_text(f"a+turns: {entry}\na-turns: {entry}\n")
     named = {"config": [], "scale": None, "only": None, "seeds": None, "dry_run": False}
-    for strategies in (["a+mine"], ["a-mine"], ["a+mine"]):
+    for strategies in (["a+turns"], ["a-turns"], ["a+turns"]):
         options = Namespace(strategies=strategies, on="demo.fig1", **named)
         study = TRYING._item_with_strategies(options).study
         assert load().study(study).title == f"{strategies[0]} on demo.main"

@@ -42,7 +42,7 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_command(options: argparse.Namespace) -> None:
-    """Train the cell of a plan file; plan any other one, and make its data and shards first."""
+    """Train the cell of a plan file; plan any other cell, and make its data and shards, first."""
     file = Path(options.cell)
     if file.suffix == ".json" and file.exists():
         run_cell(file, options.until, **options.options)

@@ -1,5 +1,5 @@
-"""The files that come with Cohort, in the clone or in the folder `bundle` of an installed package:
-Snakefile, config, papers' values, released runs. Those of the working directory come first."""
+"""The files that come with Cohort, in the clone or the folder `bundle` of an installed package: the
+Snakefile, config, papers' values, releases. Those at these paths of the working folder go first."""
 
 from pathlib import Path
 

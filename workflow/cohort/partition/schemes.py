@@ -505,7 +505,8 @@ class Overlap(Scheme):
 
 
 def share_evenly(total: int, available: np.ndarray) -> np.ndarray:
-    """How many of `total` samples each lender gives: equally many, or all; the largest the rest."""
+    """How many of `total` samples each lender gives: equally many, or all it has. A remainder comes
+    from those with the most."""
     gives = np.zeros_like(available)
     for rank, giver in enumerate(np.argsort(available, kind="stable")):
         gives[giver] = min(available[giver], total // (len(available) - rank))
