@@ -115,18 +115,22 @@ def test_driver_and_job_request_the_same(plan_of: PlanOf):
     axes = {"J": ["J4", "J400000"], "strategy": ["fedavg", "fedentopt"], "seed": [0, 1]}
     plan = plan_of({"axes": axes}, config={"max_runtime": 100})
     freeze_plan(plan)
+    cluster, local = (
+        SimpleNamespace(resource_settings=SimpleNamespace(nodes=nodes), executor_plugin=None)
+        for nodes in (100, None)
+    )
     requests = set()
     for digest, cell in plan.cells.items():
         wildcards = SimpleNamespace(digest=digest)
         for attempt in (1, 2):
             driver, job = (
                 (stages.megabytes(wildcards, attempt), stages.minutes(wildcards, attempt))
-                for stages in (Stages(plan), Stages(None))
+                for stages in (Stages(plan, cluster), Stages(None))
             )
             assert driver == job
             requests.add((cell.settings.J, attempt, *driver))
-        local = Stages(plan, local=True).megabytes(wildcards, 1)
-        assert local == pytest.approx(memory_mb(cell, plan.dataset_info(cell)), abs=1)
+        memory = Stages(plan, local).megabytes(wildcards, 1)
+        assert memory == pytest.approx(memory_mb(cell, plan.dataset_info(cell)), abs=1)
     short, long = {("J4", 1, 2000, 30), ("J4", 2, 4000, 60)}, {(1, 2000, 100), (2, 4000, 100)}
     assert requests == short | {("J400000", *request) for request in long}
 

@@ -17,6 +17,7 @@ class Workflow:
 
     def __init__(self, nodes: int | None, **resources: int):
         self.resource_settings, self.global_resources = SimpleNamespace(nodes=nodes), resources
+        self.executor_plugin = None
 
     @property
     def modifier(self) -> Any:
@@ -32,9 +33,16 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return SimpleNamespace(notes=[], datasets={}, config={}, cells={})
 
 
-def resources(plan: Any, nodes: int | None = None, **requested: int) -> dict[str, int]:
+def resources(
+    plan: Any, nodes: int | None = None, *, dryrun: bool = False, **requested: int
+) -> dict[str, int]:
     workflow = Workflow(nodes, **requested)
-    Driver(plan, workflow).set_up()
+    driver = Driver(plan, workflow)
+    driver.set_up()
+    settings = SimpleNamespace(local_exec=nodes != 100, dryrun_exec=dryrun)
+    workflow.executor_plugin = SimpleNamespace(name="some", common_settings=settings)
+    if plan:  # a job has no target that was asked for
+        driver.check_executor()
     return workflow.global_resources
 
 
@@ -44,5 +52,7 @@ def test_cells_of_one_machine_take_what_it_has_but_for_a_tenth(plan: Any):
     share = pytest.approx(MEMORY_SHARE * memory, abs=1)
     assert resources(plan, _cores=2) == {"_cores": 2, "mem_mb": share}
     assert resources(plan, mem_mb=5000) == {"mem_mb": 5000}
+    assert resources(plan, nodes=4) == {"mem_mb": share}  # --jobs 4 without a cluster
     assert resources(plan, mem_mib=5000) == {"mem_mib": 5000}
-    assert resources(plan, nodes=100) == resources(None) == {}
+    assert resources(plan, nodes=100) == resources(plan, nodes=4, dryrun=True) == {}
+    assert resources(None) == {}

@@ -40,12 +40,12 @@ threading.Thread(target=wake_scheduler, daemon=True).start()
 """
 
 
-def begin(project: Project, cells: int = 2, **options) -> subprocess.Popen:
-    """Start a driver with cells that take hours, and wait until each has a checkpoint."""
+def begin(project: Project, limit: str) -> subprocess.Popen:
+    """Start a driver with two cells that take hours, and wait until each has a checkpoint."""
     lengthen(project, 100_000)
     project.replace("config/config.yaml", "checkpoint_seconds: 60", "checkpoint_seconds: 0.3")
-    driver = project.start("--cores", str(cells), "--", "tiny_fig2", **options)
-    wait_for(lambda: len(checkpoints(project)) == cells)
+    driver = project.start(limit, "2", "--", "tiny_fig2")
+    wait_for(lambda: len(checkpoints(project)) == 2)
     return driver
 
 
@@ -65,13 +65,16 @@ def assert_stopped(project: Project, driver: subprocess.Popen, number: int) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signals_while_the_scheduler_holds_its_lock(number: signal.Signals, fresh: Project):
-    """Snakemake's own handler would wait for the lock that the thread it interrupts holds."""
+@pytest.mark.parametrize("number, limit", [(signal.SIGTERM, "--cores"), (signal.SIGINT, "--jobs")])
+def test_signals_while_the_scheduler_holds_its_lock(
+    number: signal.Signals, limit: str, fresh: Project
+):
+    """Snakemake's own handler would wait for the lock that the thread it interrupts holds; and it
+    takes `--jobs` beside the profile's `cores` as if cells were trained on a cluster."""
     (fresh.root / "signals.py").write_text(SIGNALS_UNDER_LOCK)
     inject = "import runpy; runpy.run_path('signals.py', {'workflow': workflow})"
     fresh.replace("Snakefile", "driver.on_start()", f"driver.on_start(); {inject}")
-    driver = begin(fresh)
+    driver = begin(fresh, limit)
     (fresh.root / "signal.new").write_text(str(int(number)))
     (fresh.root / "signal.new").rename(fresh.root / "signal")
     try:

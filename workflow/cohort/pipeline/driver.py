@@ -49,9 +49,8 @@ class Driver:
 
     def __init__(self, plan: Plan | None, workflow: Any):
         self.plan, self.workflow = plan, workflow
-        self.local = plan is not None and workflow.resource_settings.nodes is None
-        self.stages = stages.Stages(plan, self.local, workflow)
-        self.stopping = Stopping(workflow, self.local)
+        self.stages = stages.Stages(plan, workflow)
+        self.stopping = Stopping(workflow)
         self.lock: IO[str] | None = None
         self.already_recorded: list[Cell] = []
         self.in_module = not workflow.modifier.is_main_snakefile()
@@ -76,19 +75,24 @@ class Driver:
             self.plan.on_note = partial(print, file=sys.stderr)
             for note in self.plan.notes:
                 self.plan.on_note(note)
-            # Only as many jobs at once as fit into memory, unless the user sets a limit.
-            limited = any(name.startswith("mem") for name in self.workflow.global_resources)
-            if self.local and not limited and not self.in_module:
-                megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 10**6
-                self.workflow.register_resource("mem_mb", int(MEMORY_SHARE * megabytes))
+            self._limit_memory()
             cells = self.plan.cells.values()
             self.already_recorded = [cell for cell in cells if os.path.exists(cell.path)]
 
+    def _limit_memory(self) -> None:
+        """Start only as many local jobs at once as fit into memory, unless the user sets a limit."""
+        limited = any(name.startswith("mem") for name in self.workflow.global_resources)
+        if stages.trains_locally(self.workflow) and not limited and not self.in_module:
+            megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 10**6
+            self.workflow.register_resource("mem_mb", int(MEMORY_SHARE * megabytes))
+
     def check_executor(self) -> None:
-        """Raise a UserError if jobs are to run on a SLURM cluster that is not available. Snakemake
-        sets its executor after reading the Snakefile, and for some commands not at all."""
+        """Raise a UserError if jobs are to run on a SLURM cluster that is not available; limit the
+        memory of local ones. Snakemake sets its executor after reading the Snakefile, and for some
+        commands not at all."""
         if self._on_slurm():
             slurm.check_slurm()
+        self._limit_memory()
 
     def _on_slurm(self) -> bool:
         return getattr(self.workflow.executor_plugin, "name", "") == "slurm"
@@ -268,8 +272,8 @@ class Stopping:
     save a checkpoint, and it ends. Jobs on a cluster go on after SIGTERM, which a driver gets at
     its own time limit, and are canceled after Ctrl-C."""
 
-    def __init__(self, workflow: Any, local: bool):
-        self.workflow, self.local = workflow, local
+    def __init__(self, workflow: Any):
+        self.workflow = workflow
         self.received: signal.Signals | None = None
 
     def install(self) -> None:
@@ -293,7 +297,7 @@ class Stopping:
         """Stop the scheduler, which waits for local jobs; then pass the signal on to these."""
         scheduler = self.workflow.scheduler
         scheduler.exit_gracefully()
-        if not self.local:
+        if not stages.trains_locally(self.workflow):
             scheduler.executor_error_callback(KeyboardInterrupt())  # do not wait for the cluster
         folder, signaled = SCRIPTS.resolve(), set[int]()
         while True:  # a job may just be starting
@@ -309,7 +313,7 @@ class Stopping:
         """Cancel jobs on the cluster if Ctrl-C stopped the driver; print what becomes of cells."""
         assert self.received is not None
         outcome = "cells on this machine have saved a checkpoint"
-        if not self.local:
+        if not stages.trains_locally(self.workflow):
             outcome = "jobs on the cluster go on"
             if self.received is signal.SIGINT:
                 executor = self.workflow.scheduler._executor

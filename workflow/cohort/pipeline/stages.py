@@ -47,15 +47,14 @@ def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
 
 
 class Stages:
-    """The rules' input functions and params, for the driver, which has a plan, or a cluster's job.
-    With `local`, cells are trained on this machine."""
+    """The rules' input functions and params, for the driver, which has a plan, or a cluster's job."""
 
-    def __init__(self, plan: Plan | None, local: bool = False, workflow: Any = None):
+    def __init__(self, plan: Plan | None, workflow: Any = None):
         self._plan, self._workflow = plan, workflow
         self.requested: dict[str, None] = {}  # the studies of which any file was asked for
         self.reported: dict[str, None] = {}  # those whose pages were
         options = options_of(plan.config)["request"] if plan else run_options("request")
-        self._local, self._longest = local, options.get("max_runtime", cost.MAX_RUNTIME)
+        self._longest = options.get("max_runtime", cost.MAX_RUNTIME)
 
     @property
     def plan(self) -> Plan:
@@ -116,7 +115,7 @@ class Stages:
     def megabytes(self, wildcards: Wildcards, attempt: int) -> int:
         """The memory that a training job requests: the estimate alone on this machine."""
         cell = self.cell(wildcards.digest)
-        if self._local:
+        if self._plan is not None and trains_locally(self._workflow):
             return round(cost.memory_mb(cell, self._info(cell)))
         return cost.resource_request(cell, self._info(cell), attempt)[0]
 
@@ -399,6 +398,15 @@ def page_spec(plan: Plan, name: str, layout: paths.Layout | None = None) -> Spec
 def trains(rule: Any) -> bool:
     """Whether a rule makes records, whatever the name that a using workflow gives it."""
     return any(str(file).startswith(f"{paths.CELLS}/") for file in rule.output)
+
+
+def trains_locally(workflow: Any) -> bool:
+    """Whether jobs run on this machine. `--jobs 4` may mean a cluster, too, until Snakemake has set
+    its executor, which a dry run never does."""
+    if workflow.resource_settings.nodes is None:
+        return True
+    plugin = workflow.executor_plugin and workflow.executor_plugin.common_settings
+    return bool(plugin) and plugin.local_exec and not plugin.dryrun_exec
 
 
 def _missing(files: Iterable[str]) -> Files:
