@@ -6,15 +6,16 @@ words shows there as a diff, also in studies whose runs were not trained yet.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import json
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
-import pandas as pd
 
 from cohort.core.files import write_text
-from cohort.results.collect import PLACEHOLDER_ROW, CellResult
+from cohort.results.collect import PLACEHOLDER_ROW, CellResult, Values, metric_table
 from cohort.results.names import METRICS
 from cohort.settings import is_evaluated, resolve_last
 from cohort.training.cell import Cell
@@ -33,11 +34,12 @@ def page(study: str) -> str:
     words = set(json.dumps(specs, default=vars).replace('"', " ").split())
     metrics = sorted(set(METRICS) & words)
 
+    @functools.cache
     def result_of(digest: str) -> CellResult:
         cell = plan.cells[digest]
         return invented_result(cell, plan.dataset_info(cell)["classes"], metrics)
 
-    with work_folder():
+    with work_folder() as folder, contextlib.chdir(folder):
         collect_results(plan, study, result_of)
         return "\n\n".join(markdown_tables(plan, study).values()) + "\n"
 
@@ -51,29 +53,22 @@ def invented_result(cell: Cell, classes: int, metrics: list[str]) -> CellResult:
     last = max(1, settings.rounds // 2) if diverged else settings.rounds
     plan = resolve_last(settings.evaluate_every, settings.rounds)
     rounds = [round for round in range(1, last + 1) if is_evaluated(plan, round)] or [last]
-    rows = [{"metric": "label_count", "client": settings.clients - 1, "label": classes - 1}]
-    rows[0]["value"] = 1.0
+    ends = {"client": [settings.clients - 1], "label": [classes - 1]}
+    parts = [("label_count", [1.0], ends), *_invented_values(metrics, rounds, cell)]
+    return CellResult("diverged" if diverged else "done", metric_table(parts))
+
+
+def _invented_values(metrics: list[str], rounds: list[int], cell: Cell) -> Iterator[Values]:
+    """Metrics that rise by round, or along clients, to a level that depends on the strategy."""
     for metric in metrics:
-        rows += _invented_rows(metric, rounds, cell)
-    return CellResult("diverged" if diverged else "done", pd.DataFrame(rows))
-
-
-def _invented_rows(metric: str, rounds: list[int], cell: Cell) -> list[dict[str, Any]]:
-    """A metric that rises by round, or along clients, to a level that depends on the strategy."""
-    rng, strategy = _rng(f"{metric} {cell.digest}"), cell.settings.strategy
-    level = 0.3 + 0.3 * _rng(f"{metric} {strategy}").random() + rng.normal(0, 0.02)
-    if METRICS[metric].by == "client":
-        values = level + np.arange(cell.settings.clients) / 1000
-        keys: list[dict[str, Any]] = [{"client": client} for client in range(cell.settings.clients)]
-    elif METRICS[metric].by in ("round", "step"):
-        values = level * (1 - np.exp(-np.linspace(0.3, 3, len(rounds))))
-        values += rng.normal(0, 0.01, len(rounds))
-        keys = [{"round": round} for round in rounds]
-    else:
-        return []
-    return [
-        {"metric": metric, "value": value} | key for key, value in zip(keys, values, strict=True)
-    ]
+        rng, strategy = _rng(f"{metric} {cell.digest}"), cell.settings.strategy
+        level = 0.3 + 0.3 * _rng(f"{metric} {strategy}").random() + rng.normal(0, 0.02)
+        if METRICS[metric].by == "client":
+            clients = np.arange(cell.settings.clients)
+            yield metric, level + clients / 1000, {"client": clients}
+        elif METRICS[metric].by in ("round", "step"):
+            values = level * (1 - np.exp(-np.linspace(0.3, 3, len(rounds))))
+            yield metric, values + rng.normal(0, 0.01, len(rounds)), {"round": rounds}
 
 
 def _rng(text: str) -> np.random.Generator:

@@ -1,6 +1,7 @@
 """A study's tables and verdicts from any results, in a folder of their own and without Snakemake."""
 
 import contextlib
+import functools
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -19,13 +20,12 @@ from cohort.results.tables.tabulate import compare_table, tabulate
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@contextlib.contextmanager
-def work_folder() -> Iterator[None]:
-    """Work, in this block, in a temporary folder with the project's config and papers' values."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        for name in ("config", "resources"):
-            Path(name).symlink_to(ROOT / name)
-        yield
+def work_folder() -> tempfile.TemporaryDirectory[str]:
+    """Make a temporary folder with the project's config and papers' values."""
+    folder = tempfile.TemporaryDirectory()
+    for name in ("config", "resources"):
+        Path(folder.name, name).symlink_to(ROOT / name)
+    return folder
 
 
 def collect_results(plan: Plan, study: str, result_of: Callable[[str], CellResult]) -> None:
@@ -33,32 +33,34 @@ def collect_results(plan: Plan, study: str, result_of: Callable[[str], CellResul
     for experiment in plan.study(study).experiments:
         file, content = experiment_plan(plan, study, experiment)
         write_sealed(file, content, sync=False)
-        collect(
-            file,
-            plan.layout.metrics(study, experiment),
-            result_of=lambda path: result_of(digest_in(path)),
-        )
+        output = plan.layout.metrics(study, experiment)
+        collect(file, output, result_of=lambda path: result_of(digest_in(path)))
+
+
+@functools.cache
+def collect_released(study: str) -> tuple[tempfile.TemporaryDirectory[str], Plan]:
+    """A folder with the metrics of a study's released runs, made once in a process, and the plan."""
+    folder, source = work_folder(), f"{RELEASED}/{study}"
+    runs = read_release(ROOT / source) if (ROOT / source).exists() else []
+    restored = {"restored": [{"release": source}]}
+    records = {run.header["digest"]: replace(run, header=run.header | restored) for run in runs}
+    missing = CellResult("missing", PLACEHOLDER_ROW.iloc[:0])
+
+    @functools.cache
+    def result_of(digest: str) -> CellResult:
+        return result_of_record(records[digest]) if digest in records else missing
+
+    with contextlib.chdir(folder.name):
+        plan = load({"studies": study})
+        collect_results(plan, study, result_of)
+    return folder, plan
 
 
 @contextlib.contextmanager
 def released(study: str) -> Iterator[Plan]:
-    """Work, in this block, in a temporary folder with the metrics of a study's released runs."""
-    source, folder = f"{RELEASED}/{study}", ROOT / RELEASED / study
-    records = {
-        record.header["digest"]: replace(
-            record, header=record.header | {"restored": [{"release": source}]}
-        )
-        for record in (read_release(folder) if folder.exists() else [])
-    }
-
-    def result_of(digest: str) -> CellResult:
-        if digest in records:
-            return result_of_record(records[digest])
-        return CellResult("missing", PLACEHOLDER_ROW.iloc[:0])
-
-    with work_folder():
-        plan = load({"studies": study})
-        collect_results(plan, study, result_of)
+    """Work, in this block, in a folder with the metrics of a study's released runs."""
+    folder, plan = collect_released(study)
+    with contextlib.chdir(folder.name):
         yield plan
 
 

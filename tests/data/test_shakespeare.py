@@ -130,8 +130,7 @@ def test_windows_by_brute_force():
     assert len(rows) == 4 * (4 + 14 + 42 * 3 - 80) and len(test.labels) == round(len(rows) / 20)
     expected = sorted((number[role], text, following) for (_, role), text, following in rows)
     assert sorted(decoded(train, test)) == expected
-    again = PARSERS["shakespeare"]().parse(Path())
-    assert decoded(*again) == decoded(train, test)
+    assert decoded(*PARSERS["shakespeare"]().parse(Path())) == decoded(train, test)
     chosen = [text for _, text, _ in decoded(test)]
     assert chosen != [text for _, text, _ in decoded(train, test)][: len(chosen)]
 

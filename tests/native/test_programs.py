@@ -128,8 +128,7 @@ def test_one_sample_a_step(kind: str, network: nn.Sequential, options: StepOptio
     shape, target = (3, 32, 32), TARGETS[kind]("double")
     layers = layers_of(network, shape)
     assert is_single_sample(CodeRequest(layers, shape, 1, target, "i8", options))
-    case = Case(network, shape, 1, target, options, steps=20)
-    assert_same_steps(case, 1e-12)
+    assert_same_steps(Case(network, shape, 1, target, options, steps=20), 1e-12)
 
 
 @pytest.mark.parametrize("batch", [1, 64])

@@ -74,8 +74,7 @@ def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
     rows = [Path("tab1.csv").read_text().splitlines()]
     rows += [columns("tab1.md", " | "), columns("tab1.tex", " & ")]
     for strategy, verdict in VERDICTS.items():
-        index = page["columns"].index(strategy)
-        assert entries[index].verdict == verdict
+        assert entries[page["columns"].index(strategy)].verdict == verdict
         texts = [next(row for row in lines if re.search(rf"\b{strategy}\b", row)) for lines in rows]
         texts.append(next(row for row in printed if row.startswith(f"  {strategy} ")))
         assert all(re.search(rf"\b{verdict}\b", text) for text in texts), texts

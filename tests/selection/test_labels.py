@@ -49,8 +49,7 @@ def test_a_second_pass_takes_whom_the_first_one_passed_over():
 
 
 def test_it_ends_where_nobody_helps():
-    counts = np.array([[9, 0], [5, 0], [4, 0]])
-    assert select(counts, 3) == ([0], [[9, 0]])
+    assert select(np.array([[9, 0], [5, 0], [4, 0]]), 3) == ([0], [[9, 0]])
 
 
 def test_the_same_in_every_round_and_never_more_than_is_held():

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from cohort.core.paths import RELEASED
 from cohort.plan.yaml_files import read_yaml
 from tests.conftest import ROOT
-from tools.findings import problems, released_values
+from tools.findings import problems
 
 STUDIES = {file.stem: read_yaml(file) for file in (ROOT / "config/studies").glob("*.yaml")}
 FINDINGS = {name: study["findings"] for name, study in STUDIES.items() if "findings" in study}
@@ -46,12 +45,3 @@ def test_every_number_of_a_sentence_is_in_a_value_that_it_rests_on(study: str) -
     for finding in FINDINGS[study]:
         stated = {reference: str(value) for reference, value in finding["rests_on"].items()}
         assert list(problems(finding, stated)) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("study", FINDINGS)
-def test_the_released_runs_show_each_value(study: str) -> None:
-    assert (ROOT / RELEASED / study).exists()
-    shown = released_values(study, FINDINGS[study])
-    wrong = [problem for finding in FINDINGS[study] for problem in problems(finding, shown)]
-    assert wrong == [], f"run `python -m tools.findings {study}`"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -12,32 +11,31 @@ from cohort.core.paths import RELEASED
 from cohort.plan.yaml_files import read_yaml
 from tests.conftest import ROOT
 from tools import reproduction, showdown
+from tools.findings import problems, released_values
 
-PAGES = [
-    page
-    for page in sorted(reproduction.PAGES.glob("*.md"))
-    if (ROOT / RELEASED / page.stem).exists()
-]
+STUDIES = [folder.name for folder in (ROOT / RELEASED).iterdir()]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_is_current(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    command = f"{reproduction.COMMAND} {page.stem}"
-    assert reproduction.update_study(text, page.stem) == text, f"run `{command}`"
+@pytest.mark.parametrize("study", STUDIES)
+def test_findings_and_page_of_a_study_are_those_of_its_released_runs(study: str) -> None:
+    findings = read_yaml(ROOT / f"config/studies/{study}.yaml").get("findings", [])
+    shown = released_values(study, findings)
+    wrong = [problem for finding in findings for problem in problems(finding, shown)]
+    assert wrong == [], f"run `python -m tools.findings {study}`"
+    if study == showdown.STUDY:
+        text = showdown.PAGE.read_text(encoding="utf-8")
+        assert showdown.update(text) == text, "run `python -m tools.showdown`"
+    elif findings:
+        text = (reproduction.PAGES / f"{study}.md").read_text(encoding="utf-8")
+        command = f"{reproduction.COMMAND} {study}"
+        assert reproduction.update_study(text, study) == text, f"run `{command}`"
 
 
 @pytest.mark.slow
 def test_the_documents_on_all_papers_are_current() -> None:
     for file, text in reproduction.update_documents().items():
         assert file.read_text(encoding="utf-8") == text, f"run `{reproduction.COMMAND}`"
-
-
-@pytest.mark.slow
-def test_the_showdown_is_current() -> None:
-    text = showdown.PAGE.read_text(encoding="utf-8")
-    assert showdown.update(text) == text, "run `python -m tools.showdown`"
 
 
 def test_rows_that_wait_for_runs_are_left_out() -> None:

@@ -116,8 +116,7 @@ def test_released_descriptions_fit_their_tables(folder: Path):
     is_json = {field.name for field in runs.schema if field.metadata}
     actions = [key for key, entity in by_id.items() if entity["@type"] == "CreateAction"]
     assert actions == ["#workflow-run", *(f"#{row['digest']}" for row in runs.to_pylist())]
-    mentioned = references(by_id["./"]["mentions"])
-    assert {*actions} < {*mentioned} <= by_id.keys()
+    assert {*actions} < {*references(by_id["./"]["mentions"])} <= by_id.keys()
     for row in runs.to_pylist():
         action = by_id[f"#{row['digest']}"]
         inputs = [by_id[key] for key in references(action["object"])]

@@ -157,8 +157,7 @@ def read_npz(path: Path, name: str) -> Blocks:
             rows = max(1, BLOCK // max(1, row))
             for begin in range(0, shape[0], rows):
                 count = min(rows, shape[0] - begin)
-                block = np.frombuffer(stream.read(count * row), dtype)
-                yield block.reshape(count, *shape[1:])
+                yield np.frombuffer(stream.read(count * row), dtype).reshape(count, *shape[1:])
             stream.read(1)  # verifies the checksum
 
     return Blocks(shape, read)

@@ -33,8 +33,7 @@ def is_random(layer: nn.Module) -> bool:
 def with_padding(network: nn.Module) -> nn.Module:
     """A copy of a network for `call`, with parameters and buffers of the same names; the network
     itself, if none of its layers is concerned."""
-    layers = [*network.modules()]
-    if not any(is_normalization(layer) or is_random(layer) for layer in layers):
+    if not any(is_normalization(layer) or is_random(layer) for layer in network.modules()):
         return network
     network, batch = copy.deepcopy(network), SimpleNamespace()
     vars(network)[BATCH] = batch

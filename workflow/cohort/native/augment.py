@@ -33,8 +33,7 @@ class AugmentPlan:
         changes = augmentation.parameters(np.zeros((1, augmentation.numbers)))
         if changes is None or shape[2] < lanes or shape[1] * shape[2] % lanes:
             return None
-        has_colors = changes.colors.shape[1] > 0
-        return cls(augmentation.border, augmentation.reflects, has_colors)
+        return cls(augmentation.border, augmentation.reflects, changes.colors.shape[1] > 0)
 
 
 def to_instructions(

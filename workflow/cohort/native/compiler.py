@@ -143,8 +143,7 @@ class Kernel:
         self.arrays["outputs"] = outputs
         for first in range(0, len(counts), BATCHES):
             self._call(inputs, batches, {}, slice(first, first + BATCHES))
-        by_class = outputs.reshape(len(counts), self.classes, width)
-        return by_class.transpose(0, 2, 1)[batches.used]
+        return outputs.reshape(len(counts), self.classes, width).transpose(0, 2, 1)[batches.used]
 
     def _call(self, inputs: Inputs, batches: Batches, rates: dict[str, float], part: slice) -> None:
         first, last, _ = part.indices(len(batches.counts))

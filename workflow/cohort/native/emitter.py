@@ -110,8 +110,7 @@ def split(total: int, max_size: int) -> list[Ranges]:
         return []
     parts = -(-total // max_size)
     size, larger = divmod(total, parts)
-    end = larger * (size + 1)
-    ranges = Ranges(0, larger, size + 1), Ranges(end, parts - larger, size)
+    ranges = Ranges(0, larger, size + 1), Ranges(larger * (size + 1), parts - larger, size)
     return [part for part in ranges if part.count]
 
 

@@ -46,8 +46,7 @@ class SingleSampleLayout:
         self.gradients = [arena.allocate(size) for size in self.sizes]
         outputs = zip(self.pixels[1:], self.widths[1:], strict=True)
         self.positions = [arena.allocate(pixels * width) for pixels, width in outputs]
-        lengths = map(max, self.sizes[:-1], self.pixels[1:])
-        self.lists = list(map(arena.allocate, lengths))
+        self.lists = list(map(arena.allocate, map(max, self.sizes[:-1], self.pixels[1:])))
         self.listed = list(map(arena.allocate, self.pixels[1:]))
         self.counts = [arena.allocate(1) for _ in layers]
         pairs = [before * after for before, after in pairwise(self.widths)]
@@ -178,8 +177,7 @@ class SingleSampleLinearCode(SingleSampleCode):
     def _emit_input_list(self) -> str:
         """Emit code that lists the inputs that are not 0; return how many there are."""
         emit, count = self.emit, self.emit.variables(["0"], "i64")
-        size = self.layout.sizes[self.number]
-        with emit.loop(size) as index:
+        with emit.loop(self.layout.sizes[self.number]) as index:
             number = emit.load_number(self.input_pointer(index))
             is_nonzero = emit.value(f"fcmp une {emit.scalar} {number}, 0.0")
             self.emit_append(count, index, is_nonzero)
@@ -317,8 +315,7 @@ class SingleSampleConvolutionCode(SingleSampleCode):
         """Emit code that adds each listed gradient's part to the gradients of the inputs, and takes
         the step of the channel's weights."""
         emit, layer, lanes, tile = self.emit, self.layer, self.lanes, self.layout.target.tile
-        per_output = layer.taps * self.inner
-        weights = emit.pointer("%weights", (channel, per_output), self.weight)
+        weights = emit.pointer("%weights", (channel, layer.taps * self.inner), self.weight)
         negative_rate, pairs = self.negative_rate(), []
         for tap in range(layer.taps):
             down, right = divmod(tap, layer.kernel)

@@ -215,8 +215,7 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
         if columns.is_real:
             spectrum = self.along_columns.real_dft({y: value[0] for y, value in values.items()})
         else:
-            frequencies = range(self.slots.height)
-            spectrum = [*self.along_columns.complex_dft(values, frequencies, sign=-1)]
+            spectrum = [*self.along_columns.complex_dft(values, range(self.slots.height), sign=-1)]
         pieces = (value if len(value) == 1 else to_slots(self.emit, *value) for value in spectrum)
         return [slot for piece in pieces for slot in piece]
 

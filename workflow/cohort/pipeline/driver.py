@@ -80,7 +80,7 @@ class Driver:
             self.already_recorded = [cell for cell in cells if os.path.exists(cell.path)]
 
     def _limit_memory(self) -> None:
-        """Start only as many local jobs at once as fit into memory, unless the user sets a limit."""
+        """Start only as many local jobs at once as fit into memory, unless a limit is set."""
         limited = any(name.startswith("mem") for name in self.workflow.global_resources)
         if stages.trains_locally(self.workflow) and not limited and not self.in_module:
             megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 10**6

@@ -45,8 +45,7 @@ def held_jobs() -> list[HeldJob]:
     """List the held jobs that were submitted from this folder; none where SLURM does not answer."""
     here, jobs = Path.cwd(), []
     form = "--format=%i|%r|%k|%Z"  # number, reason, comment and folder
-    queue = _output("squeue", "--me", "--states=PENDING", "--noheader", form)
-    for line in queue.splitlines():
+    for line in _output("squeue", "--me", "--states=PENDING", "--noheader", form).splitlines():
         number, reason, comment, folder = line.split("|", maxsplit=3)
         if "held" in reason.lower() and Path(folder).resolve() == here:
             jobs.append(HeldJob(number, reason, tuple(re.findall(DIGEST, comment))))

@@ -47,7 +47,7 @@ def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
 
 
 class Stages:
-    """The rules' input functions and params, for the driver, which has a plan, or a cluster's job."""
+    """The rules' input functions and params, for the driver, which has a plan, or a job."""
 
     def __init__(self, plan: Plan | None, workflow: Any = None):
         self._plan, self._workflow = plan, workflow

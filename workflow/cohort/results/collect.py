@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from cohort.core import sealed_json, user_files
 from cohort.records.history import PROFILE, History
 from cohort.records.record import ARRAY_GROUPS, CLIENT_ARRAYS, Record, read
 from cohort.results import names, series
-from cohort.results.series import finite_rows, label_columns, label_text, value_per_cell
+from cohort.results.series import POSITIONS, finite_rows, label_columns, label_text, value_per_cell
 from cohort.selection.entropy import entropy_bits
 from cohort.settings import DEFAULTS
 from cohort.training.cell import PARTS, Cell
@@ -28,7 +28,6 @@ COSTS = ("seconds", "bytes_up", "bytes_down", "client_steps")
 ACCURACY = "test_accuracy"
 COSTS_TO_BASELINE = {"simulated_seconds": "seconds_to_fedavg", "bytes_down": "bytes_down_to_fedavg"}
 
-POSITIONS = ("round", "client", "label")
 PLACEHOLDER_ROW = pd.DataFrame([dict.fromkeys(("metric", *POSITIONS)) | {"value": float("nan")}])
 TYPES = {"metric": "string", **dict.fromkeys(POSITIONS, "Int64"), "value": "float64"}
 Arrays = dict[str, np.ndarray]
@@ -76,6 +75,8 @@ def collect(
     for name, column in labels.items():  # as text if of several types, which Parquet cannot hold
         if column.dropna().map(type).nunique() > 1:
             labels[name] = column.map(label_text)
+    texts = [*labels.select_dtypes("str").columns.drop("digest")]  # each of few values
+    labels = labels.astype(dict.fromkeys(texts, "category"))
     labels = labels.take(rows).reset_index(drop=True)
     table = labels.join(pd.concat(parts, ignore_index=True)).astype(TYPES)
     table = pd.concat([table, costs_to_baseline(table).astype(TYPES)], ignore_index=True)
@@ -107,7 +108,7 @@ def result_of_record(record: Record) -> CellResult:
     parts += [(name, array, {"client": range(len(array))}) for name, array in by_client.items()]
     parts += [(name, array, {"label": range(len(array))}) for name, array in by_class.items()]
     parts.append(("label_count", counts[is_stated], {"client": clients, "label": labels}))
-    return CellResult(record.header["status"], _table(parts), attributes_of(record))
+    return CellResult(record.header["status"], metric_table(parts), attributes_of(record))
 
 
 def attributes_of(record: Record) -> dict[str, Any]:
@@ -188,7 +189,7 @@ def _seeded_arrays(record: Record) -> dict[str, np.ndarray]:
 
 def rows_by_round(history: History) -> pd.DataFrame:
     """A table with a row for each round of each metric and cost that is recorded by round."""
-    return _table(list(_by_round(history)))
+    return metric_table(list(_by_round(history)))
 
 
 def _by_round(history: History) -> Iterator[Values]:
@@ -197,7 +198,7 @@ def _by_round(history: History) -> Iterator[Values]:
         yield name, values, {"round": rounds}
 
 
-def _table(parts: list[Values]) -> pd.DataFrame:
+def metric_table(parts: Sequence[Values]) -> pd.DataFrame:
     """A row per value with metric, round, client and label, missing where a metric has none."""
     if not parts:
         return PLACEHOLDER_ROW.iloc[:0]

@@ -181,8 +181,7 @@ class Table(Item):
         return measures_of(self, labels=self.facets(), paper=self.paper, minus=self.minus)
 
     def check(self) -> None:
-        is_by_client = CLIENT in self.rows
-        available = BY_CLIENT if is_by_client else BY_ROUND
+        available = BY_CLIENT if CLIENT in self.rows else BY_ROUND
         if self.metric not in available:
             wanted = "with" if self.metric in BY_CLIENT else "without"
             raise UserError(f"{self.metric} is for a table {wanted} {CLIENT} among its rows")

@@ -2,9 +2,9 @@
 of them. `at` says at which rounds of a run a value is taken: a word, a round, or a range of rounds.
 
 The metrics are one tidy table with a row per cell, metric and round or client, and a row without a
-metric for each planned cell that has no result. It is a Parquet file; a JSON file beside it says
-what the runs are, and both are verified whenever either is read. Planning imports this module, so
-pandas is lazy.
+metric for each planned cell. It is a Parquet file, sorted by metric in groups of rows of which only
+those of the metrics that are asked for are read; a JSON file beside it says what the runs are, and
+both are verified whenever either is read. Planning imports this module, so pandas is lazy.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ from cohort.core.sealed_json import DAMAGED, explain_unreadable, read_sealed, wr
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-pd = lazy("pandas")
+pd, pyarrow_dataset = lazy("pandas"), lazy("pyarrow.dataset")
+GROUP_ROWS = 100_000
 PARQUET_SHA256, SOURCES = "parquet_sha256", "sources"
+POSITIONS = ("round", "client", "label")
 KIND = "metrics"
 CELL = ("digest", "study", "experiment", "status", "share")
 DERIVED = ("finished", "diverged", "classes")  # of a cell, worked out when metrics are read
@@ -64,8 +66,13 @@ def write_metrics(
 ) -> None:
     """Write metrics as Parquet, and beside it the experiment as JSON with its checksum; `sources`
     is a hash of the files that the metrics were collected from."""
+    planned = metrics.drop_duplicates("digest")
+    planned = planned[~planned["digest"].isin(metrics["digest"][metrics["metric"].isna()])]
+    planned = planned.drop(columns=["metric", *POSITIONS, "value"], errors="ignore")
+    rows = pd.concat([metrics, planned])
+    rows = rows.take(pd.factorize(rows["metric"], sort=True)[0].argsort(kind="stable"))
     with atomic_write(file) as temporary:
-        metrics.to_parquet(temporary, index=False)
+        rows.to_parquet(temporary, index=False, row_group_size=GROUP_ROWS)
         checksum = sha256(temporary)
     header = {**experiment, PARQUET_SHA256: checksum} | ({SOURCES: sources} if sources else {})
     write_sealed(Path(file).with_suffix(".json"), header)
@@ -142,16 +149,20 @@ def count_runs(metrics: DataFrame) -> dict[str, int]:
 
 def read_metric(file: str | Path, *metrics: str) -> DataFrame:
     """Read the rows of these metrics, in a fixed order, with labels as text and the number of
-    `classes` of each cell. A cell without any of them keeps one other row: it is planned. Raise
+    `classes` of each cell. A cell without any of them has one row without a metric. Raise
     UserError if the Parquet file is missing or damaged."""
-    everything = pd.read_parquet(_verified_bytes(Path(file)))
-    wanted, digests = everything["metric"].isin(metrics), everything["digest"]
-    lacking = ~digests.isin(digests[wanted]) & ~digests.duplicated()
+    content = _verified_bytes(Path(file))
+    field = pyarrow_dataset.field("metric")
+    rows = pd.read_parquet(content, filters=field.isin(metrics) | field.is_null())
+    has_value = rows["metric"].notna()
+    has_none = ~rows["digest"].isin(rows["digest"][has_value].unique())
     order = ["digest", "metric", "round", "client"]
-    frame = everything[wanted | lacking].sort_values(order, ignore_index=True)
-    if "label" in everything:
-        counts = everything[everything["metric"] == "label_count"]
-        classes = counts.groupby("digest", observed=True)["label"].max() + 1
+    frame = rows[has_value | has_none].sort_values(order, ignore_index=True)
+    frame = frame.astype(dict.fromkeys(frame.select_dtypes("category"), "str"))
+    if "label" in rows:
+        options = {"filters": field == "label_count", "columns": ["digest", "label"]}
+        counts = pd.read_parquet(content, **options)
+        classes = counts.groupby("digest")["label"].max() + 1
         frame = frame.assign(classes=frame["digest"].map(classes).astype(float))
     for label in label_columns(frame):
         texts = {value: label_text(value) for value in frame[label].dropna().unique()}
@@ -266,11 +277,9 @@ def subtract_partners(cells: DataFrame, minus: Mapping[str, str]) -> DataFrame:
 
 def label_text(value: Any) -> str:
     """A label's value as text, the same for 1, 1.0 and "1"; a dash for None."""
-    if value is None:
+    if value is None or value != value:
         return NO_VALUE
-    if isinstance(value, float):
-        return NO_VALUE if value != value else f"{value:g}"
-    return str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def rounds_of(at: int | str, share: float = 1.0) -> tuple[int, int] | None:

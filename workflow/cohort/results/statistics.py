@@ -470,8 +470,7 @@ def friedman_p(scores: Scores) -> float | None:
     means = scores.means().round(DIGITS)
     if len(means) < MIN_STRATEGIES or len(scores.settings) < MIN_SETTINGS:
         return None
-    is_tied = bool((means == means[0]).all())
-    return 1.0 if is_tied else float(stats.friedmanchisquare(*means).pvalue)
+    return 1.0 if (means == means[0]).all() else float(stats.friedmanchisquare(*means).pvalue)
 
 
 def leaders(scores: Scores) -> set[str]:

@@ -63,8 +63,7 @@ class Cell:
 
     def plain_settings(self) -> dict[str, Any]:
         """The settings and all parameters of the strategy's parts, as a record holds them."""
-        parts = {part: getattr(self, part).spec() for part in PARTS}
-        return self.settings.values() | parts
+        return self.settings.values() | {part: getattr(self, part).spec() for part in PARTS}
 
     def planned(self) -> PlannedFile:
         """The content of the cell's plan file."""

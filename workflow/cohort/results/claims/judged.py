@@ -288,8 +288,7 @@ def judge_paper(claim: Claim, comparisons: ComparisonValues, names: Names) -> Ju
     _, missing = _by_point(claim, comparisons, names)
     has_some = any(value.is_complete for _, values in comparisons for value in values)
     gap = f"no value for {missing}" if missing and has_some else ""
-    verdict = overall_verdict(verdicts) if all(verdicts) else NO_PAPER
-    return Judgment(verdict, evidence, gap)
+    return Judgment(overall_verdict(verdicts) if all(verdicts) else NO_PAPER, evidence, gap)
 
 
 def decide(
@@ -313,15 +312,13 @@ def _judge(
     bests = [max(clause, key=_strength) for clause in clauses]
     confirmations = [len(clause) * min(map(Sample.p_above, clause)) for clause in clauses]
     if every_run:
-        is_held = all(contrast.above == contrast.n for contrast in contrasts)
-        verdict = HELD if is_held else NOT_HELD
+        verdict = HELD if all(contrast.above == contrast.n for contrast in contrasts) else NOT_HELD
     elif any(p_value <= level for p_value, level in refutations):
         verdict = NOT_HELD
     elif all(p_value <= ALPHA for p_value in confirmations):
         verdict = HELD
     else:  # no number of seeds decides where the best contrast is 0 in each
-        is_tie = any(best.mean == best.sd == 0 for best in bests)
-        verdict = TIE if is_tie else UNDECIDED
+        verdict = TIE if any(best.mean == best.sd == 0 for best in bests) else UNDECIDED
     is_refuted = every_run and verdict == NOT_HELD  # by one run, however few there are
     if not is_refuted and any(contrast.n < ENOUGH_SEEDS for contrast in contrasts):
         verdict = LEANING.get(verdict, verdict)

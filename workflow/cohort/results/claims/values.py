@@ -110,8 +110,7 @@ def measured_values(
             rounds=min(lasted, default=NOTHING if runs else NEVER),
         )
         if runs:
-            is_reached = value.censored < len(runs)
-            mean = np.mean(value.cut_off()) if is_reached else NEVER
+            mean = np.mean(value.cut_off()) if value.censored < len(runs) else NEVER
             value = replace(value, value=round(float(mean), 9))
         limit = point.rounds or NEVER  # of a diverged run
         values.append(replace(value, rounds=min(value.rounds, limit)))

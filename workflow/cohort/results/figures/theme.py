@@ -145,8 +145,7 @@ def deviation_limits(statistics: Any, unit: str) -> tuple[Any, Any]:
     `statistics` holds the `STATISTICS` of one point, or a table of several points'."""
     mean, sd, lowest, highest = (statistics[name] for name in STATISTICS)
     low = np.where(lowest >= 0, np.maximum(mean - sd, 0), mean - sd)
-    is_share = (unit == "%") & (highest <= 100)
-    return low, np.where(is_share, np.minimum(mean + sd, 100), mean + sd)
+    return low, np.where((unit == "%") & (highest <= 100), np.minimum(mean + sd, 100), mean + sd)
 
 
 def draw_means(

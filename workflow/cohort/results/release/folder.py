@@ -130,8 +130,7 @@ def read_tables(folder: Path, digests: Collection[str] | None = None) -> dict[st
         with _explain(folder), _open_table(folder / name, manifest) as table:
             rows = table.read()
             if digests is not None and len(digests) < manifest["runs"]:
-                is_planned = pc.is_in(rows["digest"].cast("string"), pa.array(list(digests)))
-                rows = rows.filter(is_planned)
+                rows = rows.filter(pc.is_in(rows["digest"].cast("string"), pa.array(list(digests))))
             tables[Path(name).stem] = rows
     return tables
 
@@ -375,8 +374,7 @@ def _tables_by_run(name: str, table: pa.Table) -> dict[str, pa.Table]:
     digests, ends = encoded.values.to_pylist(), encoded.run_ends.to_pylist()
     if digests != sorted(set(digests)) or (name == "runs" and len(digests) < len(table)):
         raise ValueError(f"{name}.parquet is not sorted by digest, or has a run twice")
-    begins = [0, *ends[:-1]]
-    parts = zip(digests, begins, ends, strict=True)
+    parts = zip(digests, [0, *ends[:-1]], ends, strict=True)
     return {digest: table.slice(begin, end - begin) for digest, begin, end in parts}
 
 

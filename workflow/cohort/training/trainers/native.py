@@ -67,8 +67,7 @@ class NativeTrainer(Trainer):
         statistics = self.objective.label_statistics(torch.from_numpy(counts))
         coefficients = native_coefficients(self.objective, statistics)
         assert coefficients is not None
-        settings = self.settings
-        sgd = {key: getattr(settings, key) for key in ("momentum", "weight_decay", "clip")}
+        sgd = {key: getattr(self.settings, key) for key in ("momentum", "weight_decay", "clip")}
         sgd |= {"lr": work.lr, "mu": coefficients.mu}
         scale, shift = coefficients.scale, coefficients.shift
         self.network.begin(work.weights, sgd, anchor, work.correction(), scale, shift)

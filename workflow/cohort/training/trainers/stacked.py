@@ -327,8 +327,7 @@ class Stack:
         with torch.enable_grad():
             params = dict(zip(self.weights, leaves, strict=True))
             state = params | {name: tensor[rows] for name, tensor in self.buffers.items()}
-            network = vmap(partial(padding.call, self.network))
-            outputs = network(state, inputs, shares > 0, *factors)
+            outputs = vmap(partial(padding.call, self.network))(state, inputs, shares > 0, *factors)
             losses = self._losses(params, outputs, targets, shares)
             # rows are independent, so the gradient of the sum is that of each
             changes = [*torch.autograd.grad(losses.sum(), leaves, materialize_grads=True)]

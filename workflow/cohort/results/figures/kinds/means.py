@@ -99,8 +99,7 @@ class Curves(Averaging):
         values = rows["value"] * METRICS[self.metric].scale
         if self.smoothing > 1:
             runs = values.groupby(rows["digest"])
-            windows = runs.rolling(self.smoothing, center=True, min_periods=1)
-            values = windows.mean().droplevel(0)
+            values = runs.rolling(self.smoothing, center=True, min_periods=1).mean().droplevel(0)
         rows = rows.assign(value=values, round=rows["round"].astype(int))
         if self.buckets > 1:  # a bucket that a run ended within is left out
             sizes = (self.buckets * series.shares_of(rows)).round().clip(lower=1).astype(int)
@@ -125,8 +124,7 @@ class Curves(Averaging):
 
     @property
     def deviation(self) -> str:
-        is_interval = self.band == "interval"
-        return "band: 95 % interval of the mean" if is_interval else super().deviation
+        return "band: 95 % interval of the mean" if self.band == "interval" else super().deviation
 
     @property
     def has_legend(self) -> bool:
