@@ -12,6 +12,7 @@ from tests.conftest import ROOT
 from tools import reproduction, showdown
 from tools.findings import problems, released_values
 
+
 @pytest.mark.slow
 @pytest.mark.parametrize("study", [*reproduction.PAPERS, showdown.STUDY])
 def test_findings_and_page_of_a_study_are_those_of_its_released_runs(study: str) -> None:
