@@ -129,7 +129,9 @@ def test_options_stand_for_keys_of_the_config_in_every_command(plan: Plan, outpu
 
 
 def test_killed_cells_fail_and_invalid_records_too(plan: Plan):
-    killed, damaged, *_ = plan.cells.values()
+    killed, damaged, stopped, *_ = plan.cells.values()
+    log(stopped, "--- 2026-01-01 00:10:00\nerror: stopped before it was done; start again\n")
+    assert states.status_of(stopped, {}).state == "missing"
     save(killed, 3)
     (state_folder(killed.path) / "lease").touch()
     log(killed, "--- 2026-01-01 00:10:00\nround 3/10  not evaluated yet\n")

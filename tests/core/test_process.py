@@ -19,7 +19,7 @@ FULL = "the disk is full; make room and start again"
     [
         (UserError("the disk is full"), "error: the disk is full", False),
         (KeyError("lr"), "error: KeyError('lr')", True),
-        (KeyboardInterrupt(), "error: KeyboardInterrupt()", False),
+        (KeyboardInterrupt(), "error: stopped before it was done; start again", False),
     ],
 )
 def test_last_line_says_what_happened(

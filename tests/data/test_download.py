@@ -203,8 +203,7 @@ def test_servers_are_asked_in_turn(server: Server):
     """One lacks the file, one has another of that name."""
     urls = [f"{server.url}/nothing.gz", server.offer("wrong.gz", b"wrong")]
     urls += [server.offer("right.gz", GZ), server.offer("never.gz", GZ)]
-    raw = declared(urls[0], packed=GZ)
-    download(raw | {"mirrors": urls[1:]}, TARGET)
+    download(declared(urls[0], packed=GZ) | {"mirrors": urls[1:]}, TARGET)
     assert TARGET.read_bytes() == CONTENT
     assert server.requests == ["/nothing.gz", "/wrong.gz", "/right.gz"]
     TARGET.unlink()

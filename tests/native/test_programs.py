@@ -135,8 +135,7 @@ def test_one_sample_a_step(kind: str, network: nn.Sequential, options: StepOptio
 def test_float32(batch: int):
     """As close as float32 allows; where two pooled numbers are nearly equal, rounding may decide
     which one gets the gradient."""
-    case = Case(lenet((6, 16)), (3, 32, 32), batch, host("float"), PLAIN)
-    assert_same_steps(case, 3e-6)
+    assert_same_steps(Case(lenet((6, 16)), (3, 32, 32), batch, host("float"), PLAIN), 3e-6)
 
 
 @pytest.mark.parametrize(("kind", "lanes"), [("AVX2", 8), ("vectors of arm64", 4)])

@@ -18,8 +18,7 @@ OURS = (0.46, 0.47, 0.48, 0.47, 0.45)  # mean 0.466, variance 0.00013
 
 @pytest.mark.parametrize("seed", range(5))
 def test_intervals_and_tests_are_those_of_scipy(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    values = rng.normal(0.5, 1, 4)
+    values = np.random.default_rng(seed).normal(0.5, 1, 4)
     sample = Sample.of(values)
     one_sample = stats.ttest_1samp(values, 0)
     assert sample.interval() == pytest.approx(tuple(one_sample.confidence_interval(0.95)))

@@ -170,8 +170,7 @@ def test_too_few_clients_outside_the_buffer_are_refused(buffer: float, clients: 
 
 
 def test_entropy_is_scipys():
-    rng = default_rng(0)
-    counts = rng.integers(0, 5, (300, 6))
+    counts = default_rng(0).integers(0, 5, (300, 6))
     counts[counts.sum(axis=1) == 0] = [3, 0, 0, 0, 0, 0]
     expected = stats.entropy(counts, base=2, axis=1)
     np.testing.assert_allclose(entropy_bits(counts), expected, rtol=0, atol=1e-14)

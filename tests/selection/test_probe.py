@@ -161,8 +161,7 @@ def test_a_probe_is_the_first_batches_of_a_client():
     settings: dict[str, Any] = {"sizes": (4, 9, 3, 6), "batch": 2, "lr": 0.2, "momentum": 0.9}
     task = small_task(selector=selector, cohort=2, J="J3e", **settings)
     rounds = FederatedRounds(Federated(), task)
-    state = rounds.begin()
-    pool = rounds.screen(state, 1, Ledger())
+    pool = rounds.screen(rounds.begin(), 1, Ledger())
     assert sorted(pool.clients.tolist()) == [0, 1, 2, 3]
     assert pool.probes.steps.tolist() == [2, 2, 2, 2]
     short = small_task(J="J2", **settings)

@@ -88,8 +88,7 @@ class Process:
         self.task, self.path, self.client, self.step = make(), path, client, step
         self.clients = self.steps = 0
         begun = self.task.procedure.begin(self.task)
-        loaded = checkpoint.load(path, DIGEST, begun, CPU)
-        self.state, saved = loaded or (begun, {})
+        self.state, saved = checkpoint.load(path, DIGEST, begun, CPU) or (begun, {})
         self.cursor = Cursor(saved, self.is_due, self.write)
 
     def is_due(self) -> bool:

@@ -40,8 +40,7 @@ def test_divergence_ends_the_run(procedure: str):
     of NaN is class 0, which some samples have."""
     sizes = (9,) if procedure == "centralized" else (4, 9, 2, 6)
     settings = {"lr": 1e300, "J": "J5", "weight_decay": 0.9, "evaluate_every": 1}
-    task = small_task(sizes=sizes, rounds=6, procedure=procedure, **settings)
-    by_round = states(task)
+    by_round = states(small_task(sizes=sizes, rounds=6, procedure=procedure, **settings))
     assert [state.diverged for state in by_round] == [False] * (len(by_round) - 1) + [True]
     assert by_round[-1].round == len(by_round) < 3
     assert rounds_of(by_round[-1], "test_accuracy") == list(range(1, len(by_round)))

@@ -24,8 +24,7 @@ class ByHand(Devices):
     name: ClassVar[str] = "by-hand"
 
     def speeds(self, clients: int, rng: np.random.Generator) -> Speeds:
-        links = np.array([HALF, HALF / 4, HALF, HALF])
-        return Speeds(np.array([10.0, 1, 1, 1]), links)
+        return Speeds(np.array([10.0, 1, 1, 1]), np.array([HALF, HALF / 4, HALF, HALF]))
 
 
 def timed(selector: Selector, monkeypatch: pytest.MonkeyPatch, **settings: object) -> Task:

@@ -41,8 +41,8 @@ def resources(
     driver.set_up()
     settings = SimpleNamespace(local_exec=nodes != 100, dryrun_exec=dryrun)
     workflow.executor_plugin = SimpleNamespace(name="some", common_settings=settings)
-    if plan:  # a job has no target that was asked for
-        driver.check_executor()
+    if plan:
+        driver.limit_memory()
     return workflow.global_resources
 
 

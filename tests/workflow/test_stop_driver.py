@@ -65,7 +65,7 @@ def assert_stopped(project: Project, driver: subprocess.Popen, number: int) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number, limit", [(signal.SIGTERM, "--cores"), (signal.SIGINT, "--jobs")])
+@pytest.mark.parametrize("number, limit", [(signal.SIGHUP, "--cores"), (signal.SIGINT, "--jobs")])
 def test_signals_while_the_scheduler_holds_its_lock(
     number: signal.Signals, limit: str, fresh: Project
 ):

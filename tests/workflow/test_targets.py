@@ -35,6 +35,13 @@ def test_a_target_that_does_not_exist_is_one_sentence(fresh: Project, target: st
     assert "Exception" not in output and "  File " not in output
 
 
+def test_options_without_jobs_or_handlers(fresh: Project):
+    """--touch runs no job that makes a page; without its handlers the driver would lock nothing."""
+    output = fresh.snakemake("--no-hooks", "--cores", "1", fails=True)
+    assert "\nerror: --no-hooks would start jobs without their plan and lock" in output
+    assert "Traceback" not in fresh.snakemake("--touch", "--cores", "1")
+
+
 def test_a_folder_that_snakemake_cannot_work_in(fresh: Project):
     folder = fresh.root.with_name("of{mine}")
     fresh.root.rename(folder)

@@ -172,8 +172,7 @@ def test_the_validator_of_crates(fresh: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_validator_of_croissants(fresh: Path):
-    croissant = pytest.importorskip("mlcroissant")
-    dataset = croissant.Dataset(fresh / CROISSANT)
+    dataset = pytest.importorskip("mlcroissant").Dataset(fresh / CROISSANT)
     assert not dataset.metadata.issues.errors
     for file in fresh.glob("*.parquet"):
         (*_, last) = dataset.records(file.stem)

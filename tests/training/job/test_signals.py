@@ -21,7 +21,7 @@ from tests.training.small_task import run as run_of
 from tests.training.small_task import small_task
 
 CPU, DIGEST = torch.device("cpu"), "k0"
-NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGHUP)
 
 
 @pytest.fixture(autouse=True)
@@ -48,8 +48,11 @@ def run_at(path: Path) -> Run:
 
 def test_signals_are_collected_and_the_alarm_ends_with_the_block(handlers: list[object]):
     with job._stop_signals([]):
-        pass
+        assert signal.getsignal(signal.SIGHUP) == signal.getsignal(signal.SIGINT)
     assert [signal.getsignal(number) for number in NUMBERS] == handlers
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with job._stop_signals([]):
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN  # as under nohup
     caught: list[int] = []
     with job._stop_signals(caught):
         os.kill(os.getpid(), signal.SIGTERM)

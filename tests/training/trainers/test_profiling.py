@@ -36,8 +36,7 @@ def test_it_takes_the_same_steps_to_the_bit(momentum: float):
 def test_every_step_is_noted_by_hand():
     """One step of each client on all its samples from a bias of zero: a loss of ln 3, and class 0
     is named, which 2 of 4, 0 of 2 and 1 of 3 samples have."""
-    task = task_by_hand(Spy(), procedure=PROFILED)
-    state = run(task)
+    state = run(task_by_hand(Spy(), procedure=PROFILED))
     steps = notes(state)
     assert steps["client"].tolist() == [0, 1, 2]  # the last one has no samples
     assert steps["round"].tolist() == [1, 1, 1] and steps["step"].tolist() == [0, 0, 0]

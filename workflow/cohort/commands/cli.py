@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -47,6 +48,7 @@ To train whole studies, use snakemake.
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Only its own module is imported, so that `cohort --help` answers at once."""
+    os.environ["MPLBACKEND"] = "agg"  # a notebook's is a module that may not be installed here
     try:
         with explain_errors("this folder"):
             with freeze_objects():

@@ -39,6 +39,8 @@ def log_output(path: str | Path) -> Iterator[None]:
     except (Exception, KeyboardInterrupt, SystemExit) as error:
         is_named = isinstance(error, UserError)
         parts = [str(error)] if is_named else [user_files.last_line(error), repr(error)]
+        if isinstance(error, KeyboardInterrupt):
+            parts = ["stopped before it was done; start again"]
         message = ": ".join(["error", *filter(None, parts)])
         with contextlib.suppress(OSError):
             if error.__cause__ or not isinstance(error, (UserError, KeyboardInterrupt)):

@@ -156,8 +156,7 @@ class LayerCode:
             with emit.parts(group) as first:
                 source = emit.pointer("%memory", (first, lanes), offset)
                 vectors = [emit.load(source, row * lanes) for row in range(group.size)]
-                sums = emitter.lane_sums(emit, vectors)
-                emit.store_first(sums, group.size, goal, first)
+                emit.store_first(emitter.lane_sums(emit, vectors), group.size, goal, first)
 
     def emit_transpose(self, count: int, source: Pointer, blocks: Index) -> None:
         """Emit a transposition of `count` rows (row, block, lane) into scratch memory `transposed`

@@ -179,8 +179,7 @@ class SingleSampleLinearCode(SingleSampleCode):
         emit, count = self.emit, self.emit.variables(["0"], "i64")
         with emit.loop(self.layout.sizes[self.number]) as index:
             number = emit.load_number(self.input_pointer(index))
-            is_nonzero = emit.value(f"fcmp une {emit.scalar} {number}, 0.0")
-            self.emit_append(count, index, is_nonzero)
+            self.emit_append(count, index, emit.value(f"fcmp une {emit.scalar} {number}, 0.0"))
         (length,) = count.load()
         stored = emit.pointer("%memory", self.layout.counts[self.number])
         emit.emit(f"store i64 {length}, ptr {stored}")

@@ -60,7 +60,7 @@ def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
         return CellStatus(cell, "running", round=max(int(latest), saved or 0), rate=float(rate))
     words = last_line(log) if log else ""  # `cohort run` writes no log
     failed = log is not None and (log != train_log(cell.path) or words.startswith("error: "))
-    stopped = saved is not None and (words.startswith(STOPPED) or not words)
+    stopped = words.startswith(STOPPED) or (saved is not None and not words)
     if not stopped and (failed or was_abandoned(folder)):
         if not failed and words:
             strategy = cell.settings.strategy
@@ -107,8 +107,7 @@ def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
                 taken[status.device, network] += status.seconds
                 estimated[status.device, network] += seconds
         elif not status.is_finished and status.state != "waiting":
-            share = 1 - status.round / settings.rounds
-            remaining[settings.model] += seconds * share
+            remaining[settings.model] += seconds * (1 - status.round / settings.rounds)
             starts += cost.START_SECONDS
     paces = {("", ""): 1.0} | {key: taken[key] / estimated[key] for key in taken}
     hours = dict.fromkeys((device for device, _ in paces), starts / 3600)

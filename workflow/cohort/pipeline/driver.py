@@ -37,10 +37,8 @@ MEMORY_SHARE = 0.9  # of this machine's memory, for all jobs together
 TRIGGERS = {"mtime", "params"}  # of reruns, as in profiles/default
 DEFAULT_LIMIT = (100, 1)  # Snakemake's max-jobs-per-timespan: jobs and seconds
 SCRIPTS = Path(".snakemake/scripts")  # where Snakemake puts the scripts of running jobs
-SIGNALS: dict[int, Any] = {
-    signal.SIGINT: signal.default_int_handler,
-    signal.SIGTERM: signal.SIG_DFL,
-}
+SIGNALS: dict[int, Any] = dict.fromkeys((signal.SIGTERM, signal.SIGHUP), signal.SIG_DFL)
+SIGNALS[signal.SIGINT] = signal.default_int_handler
 WAKE_SECONDS = 0.2
 
 
@@ -49,7 +47,7 @@ class Driver:
 
     def __init__(self, plan: Plan | None, workflow: Any):
         self.plan, self.workflow = plan, workflow
-        self.stages = stages.Stages(plan, workflow)
+        self.stages = stages.Stages(plan, workflow, self.limit_memory)
         self.stopping = Stopping(workflow)
         self.lock: IO[str] | None = None
         self.already_recorded: list[Cell] = []
@@ -62,6 +60,7 @@ class Driver:
         gc.set_threshold(500_000)
         package = str(Path(cohort.__file__).parents[1])
         folders = filter(None, [package, *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+        os.environ["MPLBACKEND"] = "agg"  # a notebook's is a module that may not be installed here
         os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(folders))
         if self.in_module:
             events = {"onstart": self.on_start, "onsuccess": self.on_success}
@@ -75,24 +74,25 @@ class Driver:
             self.plan.on_note = partial(print, file=sys.stderr)
             for note in self.plan.notes:
                 self.plan.on_note(note)
-            self._limit_memory()
+            self.limit_memory()
             cells = self.plan.cells.values()
             self.already_recorded = [cell for cell in cells if os.path.exists(cell.path)]
 
-    def _limit_memory(self) -> None:
-        """Start only as many local jobs at once as fit into memory, unless a limit is set."""
+    def limit_memory(self) -> None:
+        """Start only as many local jobs at once as fit into memory, unless a limit is set; call it
+        again when Snakemake has set its executor, which is after reading the Snakefile."""
         limited = any(name.startswith("mem") for name in self.workflow.global_resources)
         if stages.trains_locally(self.workflow) and not limited and not self.in_module:
             megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 10**6
             self.workflow.register_resource("mem_mb", int(MEMORY_SHARE * megabytes))
 
     def check_executor(self) -> None:
-        """Raise a UserError if jobs are to run on a SLURM cluster that is not available; limit the
-        memory of local ones. Snakemake sets its executor after reading the Snakefile, and for some
-        commands not at all."""
+        """Raise a UserError if jobs are to run without this driver's handlers, or on a cluster that
+        is not available. Snakemake sets its executor after reading the Snakefile, if at all."""
+        if self.workflow.execution_settings.no_hooks:
+            raise UserError("--no-hooks would start jobs without their plan and lock; leave it out")
         if self._on_slurm():
             slurm.check_slurm()
-        self._limit_memory()
 
     def _on_slurm(self) -> bool:
         return getattr(self.workflow.executor_plugin, "name", "") == "slurm"
@@ -133,7 +133,8 @@ class Driver:
         with _errors_printed():
             remove_published_originals(self.plan.cells.values())
         options = self.workflow.dag_settings
-        reported = () if options.until or options.omit_from else self.stages.reported
+        partial_run = options.until or options.omit_from or options.batch or self.workflow.touch
+        reported = () if partial_run else self.stages.reported
         for study in reported:
             _delete_preview(self.plan.previews, study)
             page, card_file = self.plan.layout.page(study)
@@ -279,13 +280,16 @@ class Stopping:
     def install(self) -> None:
         """Handle both signals, in place of Snakemake, whose handler takes a lock that the thread
         it interrupts may hold, and would then wait forever."""
-        for number in SIGNALS:
-            signal.signal(number, self._handle)
+        self._set_handlers(dict.fromkeys(SIGNALS, self._handle))
 
     def uninstall(self) -> None:
         """Handle the signals as Python does, unless one has been received."""
         if self.received is None:
-            for number, handler in SIGNALS.items():
+            self._set_handlers(SIGNALS)
+
+    def _set_handlers(self, handlers: Mapping[int, Any]) -> None:
+        for number, handler in handlers.items():
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, handler)
 
     def _handle(self, number: int, frame: Any) -> None:
@@ -312,7 +316,7 @@ class Stopping:
     def finish(self) -> None:
         """Cancel jobs on the cluster if Ctrl-C stopped the driver; print what becomes of cells."""
         assert self.received is not None
-        outcome = "cells on this machine have saved a checkpoint"
+        outcome = "cells that had begun on this machine have saved a checkpoint"
         if not stages.trains_locally(self.workflow):
             outcome = "jobs on the cluster go on"
             if self.received is signal.SIGINT:

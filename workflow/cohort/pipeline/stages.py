@@ -49,8 +49,10 @@ def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
 class Stages:
     """The rules' input functions and params, for the driver, which has a plan, or a job."""
 
-    def __init__(self, plan: Plan | None, workflow: Any = None):
-        self._plan, self._workflow = plan, workflow
+    def __init__(
+        self, plan: Plan | None, workflow: Any = None, on_train: Callable[[], None] = lambda: None
+    ):
+        self._plan, self._workflow, self._on_train = plan, workflow, on_train
         self.requested: dict[str, None] = {}  # the studies of which any file was asked for
         self.reported: dict[str, None] = {}  # those whose pages were
         options = options_of(plan.config)["request"] if plan else run_options("request")
@@ -102,6 +104,8 @@ class Stages:
         cell = self.cell(wildcards.digest)
         if self._plan is None:  # note the cells of this job, for the processes that train them
             os.environ[GROUP] = f"{os.environ.get(GROUP, '')} {cell.digest}"
+        else:
+            self._on_train()
         if os.path.exists(cell.path) and not self._is_forced(cell.path):
             return []
         return _missing([cell.inputs["shards"], cell.inputs["data"]])[:1]
@@ -216,8 +220,7 @@ def literal_rst(text: str) -> str:
     """Escape a text for reStructuredText, on one line, so that it is shown as it is: a directive in
     a caption could read any file into Snakemake's report. `<`, which its page would take for a tag
     (see `_as_param`), becomes a substitution that `captions/item.rst` defines."""
-    escaped = re.sub(r"[^\w\s]|_", r"\\\g<0>", " ".join(text.split()))
-    return escaped.replace(r"\<", r"\ |lt|\ ")
+    return re.sub(r"[^\w\s]|_", r"\\\g<0>", " ".join(text.split())).replace(r"\<", r"\ |lt|\ ")
 
 
 def _as_param(spec: Spec) -> str:

@@ -49,8 +49,7 @@ def checked_facets(
     figure's panels and its hue; the label along which a table subtracts."""
     item = _item_of(spec)
     item.check()
-    pooled = getattr(item, "pooled", None) or []
-    for label in (*item.labels(), *item.mentioned_values(), *pooled):
+    for label in (*item.labels(), *item.mentioned_values(), *(getattr(item, "pooled", None) or ())):
         check_allowed(label, axes, f" names '{label}', which is not an axis of its experiment")
     for label, values in item.mentioned_values().items():
         texts = list(map(label_text, axes[label]))

@@ -208,8 +208,7 @@ def check_procedure(cell: Cell) -> None:
     if speeds and not isinstance(cell.selector, Allocating | Probing):
         with explain_value_errors(f"participation '{settings.participation}': "):
             # without the time of transfers, which a run knows
-            seconds = local_work(settings.J)[0] * settings.batch / speeds.samples
-            cell.participation.check(seconds)
+            cell.participation.check(local_work(settings.J)[0] * settings.batch / speeds.samples)
     with explain_value_errors(f"availability '{settings.availability}' "):
         cell.availability.check(settings.clients)
     with explain_value_errors(f"procedure '{settings.procedure}' "):

@@ -196,8 +196,7 @@ def margin_of(printed: float, unit: str) -> float:
     """The largest difference from a printed accuracy, or difference of accuracies, that agrees: two
     points, but at most half of the distance from the number to the nearer end of its scale. Where a
     paper prints 1 % of errors, 2 % are not the same result."""
-    lowest = 0.0 if unit == "%" else -1.0
-    return min(MARGIN, (printed - lowest) / 2, (1 - printed) / 2)
+    return min(MARGIN, (printed - (0.0 if unit == "%" else -1.0)) / 2, (1 - printed) / 2)
 
 
 def agreement(

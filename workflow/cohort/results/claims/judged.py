@@ -281,8 +281,7 @@ def judge_paper(claim: Claim, comparisons: ComparisonValues, names: Names) -> Ju
         if all(complete) or claim.has_enough(points):
             part = replace(comparison, points=points)
             side = claim.side(part, [value.value for value in compress(values, complete)])
-            level = UNDECIDED if claim.is_over_settings else TIE
-            verdict = (NOT_HELD, level, HELD)[side + 1]
+            verdict = (NOT_HELD, UNDECIDED if claim.is_over_settings else TIE, HELD)[side + 1]
         evidence.append(_evidence(claim, comparison, values, names, verdict, part=part))
     verdicts = [part.verdict for part in evidence]
     _, missing = _by_point(claim, comparisons, names)

@@ -149,8 +149,7 @@ def place_parts(panels: Panels, parts: int) -> tuple[Panels, list[tuple[int, int
     where they fit, else one below the other with its panels in a row; single panels wrap."""
     rows, columns = (1 + max(numbers) for numbers in zip(*panels, strict=True))
     if len(panels) == 1:
-        width = _even(parts, MAX_PARTS)
-        return panels, [divmod(part, width) for part in range(parts)]
+        return panels, [divmod(part, _even(parts, MAX_PARTS)) for part in range(parts)]
     if columns * parts <= MAX_COLUMNS:
         return panels, [(0, part * columns) for part in range(parts)]
     if parts > 1 and len(panels) <= MAX_COLUMNS:

@@ -270,8 +270,7 @@ def _table_of_runs(records: Sequence[Record]) -> pa.Table:
             packed = functools.partial(json.dumps, sort_keys=True, separators=(",", ":"))
             values = [None if value is None else packed(value) for value in values]
         column = pa.array(values)
-        field = pa.field(name, column.type, metadata=IS_JSON if is_json else None)
-        columns[field] = column
+        columns[pa.field(name, column.type, metadata=IS_JSON if is_json else None)] = column
     return pa.Table.from_arrays([*columns.values()], schema=pa.schema([*columns]))
 
 

@@ -136,8 +136,7 @@ class RunContext:
 
     def label_counts(self) -> np.ndarray:
         task, rng = self.task, generator(self.task.settings.seed, "selection")
-        counts = read_only(task.shards.label_counts)
-        return read_only(task.selector.reported_counts(counts, rng))
+        return read_only(task.selector.reported_counts(read_only(task.shards.label_counts), rng))
 
     def overlap(self) -> np.ndarray:
         return self.task.shards.overlapping()[self.clients].astype(np.float64)

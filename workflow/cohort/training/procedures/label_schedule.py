@@ -157,8 +157,7 @@ class Holders:
         available = self.available[label]
         (able,) = np.nonzero(available)
         if number > len(able):
-            shares = available[able] / available[able].sum()
-            return self.rng.choice(able, number, p=shares).tolist()
+            return self.rng.choice(able, number, p=available[able] / available[able].sum()).tolist()
         return self._draw_orders([label])[0][:number].tolist()
 
     def _draw_orders(self, labels: Sequence[int]) -> list[np.ndarray]:
