@@ -25,6 +25,7 @@ from cohort.core.files import is_locked, lock
 from cohort.core.hdf5 import new_hdf5
 from cohort.core.paths import plan_file, record_file, state_folder, train_log
 from cohort.core.sealed_json import write_sealed
+from cohort.data import samples
 from cohort.data.shards import Shards, write
 from cohort.data.store import FORMAT
 from cohort.records.record import Record, read
@@ -73,6 +74,7 @@ train(*sys.argv[1:], **options)
 @pytest.fixture(autouse=True)
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A working directory with a data set and the shards of two seeds."""
+    samples.load.cache_clear()  # of another test's file of this name
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     rng, count = np.random.default_rng(5), sum(SIZES)

@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -50,6 +51,12 @@ def log_output(path: str | Path) -> Iterator[None]:
     finally:
         with contextlib.suppress(OSError):  # a full disk may fail even this
             file.close()
+
+
+def stop_signals() -> list[signal.Signals]:
+    """Ctrl-C, SIGTERM and, unless nohup ignores it, SIGHUP, of a terminal that is closed."""
+    hang_up = [signal.SIGHUP] if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN else []
+    return [signal.SIGINT, signal.SIGTERM, *hang_up]
 
 
 def last_line(path: str | Path) -> str:

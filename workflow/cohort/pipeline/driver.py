@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 import cohort
 from cohort.core import UserError, explain_errors, lazy, paths, sealed_json
 from cohort.core.files import check_writable, try_lock
+from cohort.core.process import stop_signals
 from cohort.pipeline import cell_states, slurm, stages
 from cohort.plan import Plan
 from cohort.records.record import is_valid
@@ -37,8 +38,6 @@ MEMORY_SHARE = 0.9  # of this machine's memory, for all jobs together
 TRIGGERS = {"mtime", "params"}  # of reruns, as in profiles/default
 DEFAULT_LIMIT = (100, 1)  # Snakemake's max-jobs-per-timespan: jobs and seconds
 SCRIPTS = Path(".snakemake/scripts")  # where Snakemake puts the scripts of running jobs
-SIGNALS: dict[int, Any] = dict.fromkeys((signal.SIGTERM, signal.SIGHUP), signal.SIG_DFL)
-SIGNALS[signal.SIGINT] = signal.default_int_handler
 WAKE_SECONDS = 0.2
 
 
@@ -269,28 +268,26 @@ def _attach(workflow: Any, event: str, handler: Callable[[], None]) -> None:
 
 
 class Stopping:
-    """Stops the driver at the first Ctrl-C or SIGTERM: no more jobs start, cells on this machine
+    """Stops the driver at the first stop signal: no more jobs start, cells on this machine
     save a checkpoint, and it ends. Jobs on a cluster go on after SIGTERM, which a driver gets at
-    its own time limit, and are canceled after Ctrl-C."""
+    its own time limit, and SIGHUP, and are canceled after Ctrl-C."""
 
     def __init__(self, workflow: Any):
         self.workflow = workflow
         self.received: signal.Signals | None = None
 
     def install(self) -> None:
-        """Handle both signals, in place of Snakemake, whose handler takes a lock that the thread
+        """Handle stop signals, in place of Snakemake, whose handler takes a lock that the thread
         it interrupts may hold, and would then wait forever."""
-        self._set_handlers(dict.fromkeys(SIGNALS, self._handle))
+        for number in stop_signals():
+            signal.signal(number, self._handle)
 
     def uninstall(self) -> None:
         """Handle the signals as Python does, unless one has been received."""
         if self.received is None:
-            self._set_handlers(SIGNALS)
-
-    def _set_handlers(self, handlers: Mapping[int, Any]) -> None:
-        for number, handler in handlers.items():
-            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, handler)
+            for number in stop_signals():
+                is_ctrl_c = number == signal.SIGINT
+                signal.signal(number, signal.default_int_handler if is_ctrl_c else signal.SIG_DFL)
 
     def _handle(self, number: int, frame: Any) -> None:
         if self.received is None:

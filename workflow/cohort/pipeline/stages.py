@@ -47,7 +47,8 @@ def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
 
 
 class Stages:
-    """The rules' input functions and params, for the driver, which has a plan, or a job."""
+    """The rules' input functions and params, for the driver, which has a plan, or a job. `on_train`
+    is called for each training job of the driver's."""
 
     def __init__(
         self, plan: Plan | None, workflow: Any = None, on_train: Callable[[], None] = lambda: None

@@ -300,9 +300,9 @@ class Run:
 
 @contextlib.contextmanager
 def _stop_signals(caught: list[int]) -> Iterator[None]:
-    """Collect Ctrl-C, SIGTERM and, unless nohup ignores it, SIGHUP instead of dying of them, so
-    that the run is saved after the client in progress. SLURM warns by SIGTERM and kills soon after,
-    so if that takes too long, raise `GivenUp`. Further signals change nothing, even after it."""
+    """Collect stop signals instead of dying of them, so that the run is saved after the client in
+    progress. SLURM warns by SIGTERM and kills soon after, so if that takes too long, raise
+    `GivenUp`. Further signals change nothing, even after the block: the process is ending."""
 
     def note(number: int, frame: FrameType | None) -> None:
         if not caught:
@@ -312,9 +312,7 @@ def _stop_signals(caught: list[int]) -> Iterator[None]:
     def give_up(number: int, frame: FrameType | None) -> None:
         raise GivenUp
 
-    hang_up = [signal.SIGHUP] if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN else []
-    numbers = [signal.SIGINT, signal.SIGTERM, *hang_up]
-    handlers = [(number, signal.signal(number, note)) for number in numbers]
+    handlers = [(number, signal.signal(number, note)) for number in process.stop_signals()]
     alarm = signal.signal(signal.SIGALRM, give_up)
     try:
         yield
