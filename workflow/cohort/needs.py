@@ -278,8 +278,7 @@ def loss_norms(evaluations: Iterable[ModelResults]) -> np.ndarray:
     norms = []
     for results in evaluations:
         labels = results.labels
-        right = results.softmax[np.arange(len(labels)), labels]
-        squares = np.log(np.maximum(right, TINY)) ** 2
+        squares = np.log(np.maximum(results.softmax[np.arange(len(labels)), labels], TINY)) ** 2
         norms.append(np.sqrt(squares.mean()) if len(labels) else np.nan)
     return np.array(norms)
 

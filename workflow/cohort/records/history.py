@@ -113,8 +113,7 @@ def _rounded(seconds: float) -> float:
 
 def _padded(rows: Sequence[np.ndarray], padding: float) -> np.ndarray:
     """Stack the rows of all rounds into one array, shorter ones padded."""
-    longest = max(map(len, rows), default=0)
-    table = np.full((len(rows), longest) if rows else (0,), padding)
+    table = np.full((len(rows), max(map(len, rows), default=0)) if rows else (0,), padding)
     for index, row in enumerate(rows):
         table[index, : len(row)] = row
     return table

@@ -254,8 +254,7 @@ class Result:
     def measure(self) -> str:
         """The metric's title with its unit, and the rounds at which it was taken."""
         metric = METRICS[self.metric]
-        at = "" if metric.by == "client" else f", {series.at_in_words(self.at)}"
-        return metric.label + at
+        return metric.label + ("" if metric.by == "client" else f", {series.at_in_words(self.at)}")
 
     @property
     def key(self) -> Key:
