@@ -44,7 +44,9 @@ def begin(project: Project, limit: str) -> subprocess.Popen:
     """Start a driver with two cells that take hours, and wait until each has a checkpoint."""
     lengthen(project, 100_000)
     project.replace("config/config.yaml", "checkpoint_seconds: 60", "checkpoint_seconds: 0.3")
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
     driver = project.start(limit, "2", "--", "tiny_fig2")
+    signal.signal(signal.SIGHUP, before)
     wait_for(lambda: len(checkpoints(project)) == 2)
     return driver
 

@@ -29,7 +29,8 @@ def handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     """The handlers of this process, which a run that a signal stopped leaves replaced."""
     monkeypatch.setattr(job, "PATIENCE_SECONDS", 1)
     before = [signal.getsignal(number) for number in NUMBERS]
-    yield before
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
+    yield [*before[:3], signal.SIG_DFL]
     for number, handler in zip(NUMBERS, before, strict=True):
         signal.signal(number, handler)
 

@@ -88,7 +88,7 @@ class Driver:
     def check_executor(self) -> None:
         """Raise a UserError if jobs are to run without this driver's handlers, or on a cluster that
         is not available. Snakemake sets its executor after reading the Snakefile, if at all."""
-        if self.workflow.execution_settings.no_hooks:
+        if getattr(self.workflow.execution_settings, "no_hooks", False):  # none for --report
             raise UserError("--no-hooks would start jobs without their plan and lock; leave it out")
         if self._on_slurm():
             slurm.check_slurm()
