@@ -39,7 +39,7 @@ def collect_results(plan: Plan, study: str, result_of: Callable[[str], CellResul
 
 @functools.cache
 def collect_released(study: str) -> tuple[tempfile.TemporaryDirectory[str], Plan]:
-    """A folder with the metrics of a study's released runs, made once in a process, and the plan."""
+    """A folder with the metrics of a study's released runs, made once per process; the plan."""
     folder, source = work_folder(), f"{RELEASED}/{study}"
     runs = read_release(ROOT / source) if (ROOT / source).exists() else []
     restored = {"restored": [{"release": source}]}

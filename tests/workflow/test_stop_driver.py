@@ -71,8 +71,8 @@ def assert_stopped(project: Project, driver: subprocess.Popen, number: int) -> N
 def test_signals_while_the_scheduler_holds_its_lock(
     number: signal.Signals, limit: str, fresh: Project
 ):
-    """Snakemake's own handler would wait for the lock that the thread it interrupts holds; and it
-    takes `--jobs` beside the profile's `cores` as if cells were trained on a cluster."""
+    """Snakemake's own handler would wait for the lock that the thread it interrupts holds.
+    With `--jobs` and the profile's `cores` it sets the settings of a cluster's nodes, too."""
     (fresh.root / "signals.py").write_text(SIGNALS_UNDER_LOCK)
     inject = "import runpy; runpy.run_path('signals.py', {'workflow': workflow})"
     fresh.replace("Snakefile", "driver.on_start()", f"driver.on_start(); {inject}")
