@@ -1,4 +1,4 @@
-"""A study's tables and verdicts from any results, in a folder of their own and without Snakemake."""
+"""A study's tables and verdicts from any results, in a folder of their own, without Snakemake."""
 
 import contextlib
 import functools

@@ -47,7 +47,7 @@ def replan(**changes: Any) -> Plan:
 
 @pytest.fixture
 def plan(project: Path) -> Plan:
-    """The six cells: fedavg with seeds 0, 1, 2, then loss. Two small studies of the project stay."""
+    """The six cells: fedavg with seeds 0, 1, 2, then loss. Two small studies stay."""
     for file in Path("config/studies").glob("*.yaml"):
         if file.stem not in ("demo", "ucb"):
             file.unlink()
