@@ -52,6 +52,11 @@ def problems(finding: Values, results: Mapping[str, str]) -> Iterator[str]:
             yield f"no value gives the {numeral} of: {finding['text']}"
 
 
+def headlined(text: str) -> str:
+    """A finding in Markdown, with its first sentence in bold."""
+    return re.sub(r"^.*?\.(?= |$)", r"**\g<0>**", text)
+
+
 def _numbers(text: str) -> list[float]:
     return [float(number.replace(",", "")) for number in re.findall(rf"[-+]?{NUMBER}", text)]
 

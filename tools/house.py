@@ -188,8 +188,7 @@ def size_table() -> str:
 
 def main() -> None:
     """Write the table of subpackages between its marks in docs/design.md."""
-    text = DESIGN.read_text(encoding="utf-8")
-    page = put_section(text, "house", size_table(), "make house")
+    page = put_section(DESIGN.read_text(encoding="utf-8"), "house", size_table(), "make house")
     DESIGN.write_text(page, encoding="utf-8")
 
 

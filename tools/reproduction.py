@@ -1,8 +1,7 @@
 """`python -m tools.reproduction [STUDY ...]`: what the documents say of released runs.
 
 With studies, the findings and tables of their pages docs/reproduction/STUDY.md. Without any, the
-findings and counts of README.md, docs/reproduction.md, and docs/contradictions.md. The rest of
-these pages is written by hand.
+findings and counts of README.md, docs/reproduction.md, and docs/contradictions.md.
 """
 
 import itertools
@@ -23,6 +22,7 @@ from cohort.results.comparison import Result
 from cohort.results.names import Names
 from cohort.results.release.folder import read_release
 from cohort.results.statistics import ENOUGH_SEEDS, NOT_ENOUGH
+from tools.findings import headlined
 from tools.study import ROOT, compared_table, judged, markdown_tables, released
 
 README, DOCS = ROOT / "README.md", ROOT / "docs"
@@ -86,11 +86,11 @@ def update_documents() -> dict[Path, str]:
 def listed(study: str) -> str:
     """A study's findings as a Markdown list."""
     findings = read_yaml(ROOT / "config/studies" / f"{study}.yaml")["findings"]
-    return "\n".join(f"- {finding['text']}" for finding in findings)
+    return "\n".join(f"- {headlined(finding['text'])}" for finding in findings)
 
 
 def _first_sentences(study: str) -> str:
-    """The first sentence of each of a study's first findings, as a Markdown list."""
+    """The first two sentences of each of a study's first findings, as a Markdown list."""
     findings = listed(study).splitlines()[:MAX_FINDINGS]
     return "\n".join(re.split(r"(?<=\.) ", finding)[0] for finding in findings)
 

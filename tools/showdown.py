@@ -7,7 +7,7 @@ from cohort.plan import Plan
 from cohort.results import series, statistics
 from cohort.results.comparison import Comparison
 from cohort.results.statistics import Standing, Standings
-from tools.findings import rank_text
+from tools.findings import headlined, rank_text
 from tools.study import ROOT, compared_table, released
 
 COMMAND = "python -m tools.showdown"
@@ -88,7 +88,7 @@ def update(text: str) -> str:
         names = dict.fromkeys(reference.split(", ")[0] for reference in finding["rests_on"])
         verbs = {name: "make figure" if name in study.tables else "cohort check" for name in names}
         commands = ", ".join(f"`{verb} {STUDY}.{name}`" for name, verb in verbs.items())
-        findings.append(f"{number}. {finding['text']} ({commands})")
+        findings.append(f"{number}. {headlined(finding['text'])} ({commands})")
     text = put_section(text, "findings", "\n".join(findings), COMMAND)
     return put_section(text, "leaderboards", "\n\n".join(parts), COMMAND)
 

@@ -88,8 +88,7 @@ class Cells:
             chosen = rng.permutation(trainer.settings.clients)[: trainer.settings.cohort]
             works = trainer.full_work(weights, chosen, self.round)
             parts.append(Part(trainer, works, weights, Cursor()))
-        answers = self.stacks.train(parts)
-        self.state = [self._mean(answer) for answer in answers]
+        self.state = [self._mean(answer) for answer in self.stacks.train(parts)]
 
     def _mean(self, answer: Trained | Exception) -> Weights:
         if isinstance(answer, Exception):

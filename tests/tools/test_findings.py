@@ -8,7 +8,7 @@ import pytest
 
 from cohort.plan.yaml_files import read_yaml
 from tests.conftest import ROOT
-from tools.findings import problems
+from tools.findings import headlined, problems
 
 STUDIES = {file.stem: read_yaml(file) for file in (ROOT / "config/studies").glob("*.yaml")}
 FINDINGS = {name: study["findings"] for name, study in STUDIES.items() if "findings" in study}
@@ -41,7 +41,8 @@ def test_a_changed_number_is_found(text: str, rests_on: dict[str, Any], problem:
 
 
 @pytest.mark.parametrize("study", FINDINGS)
-def test_every_number_of_a_sentence_is_in_a_value_that_it_rests_on(study: str) -> None:
+def test_findings_have_short_headlines_and_only_numbers_that_they_rest_on(study: str) -> None:
     for finding in FINDINGS[study]:
+        assert headlined(finding["text"]).index(".**") < 110
         stated = {reference: str(value) for reference, value in finding["rests_on"].items()}
         assert list(problems(finding, stated)) == []

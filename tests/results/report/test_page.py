@@ -117,10 +117,11 @@ def test_a_claim_without_runs_says_so(spec: Spec, page: Write) -> None:
 
 
 def test_the_page_opens_with_question_findings_and_key_figure(spec: Spec, page: Write) -> None:
-    findings = ["Labels & turns matter.", "Losses do not."]
+    findings = ["Labels & turns matter. By 0.1 points. Or 2.", "Losses do not."]
     html = page(spec | {"key_figure": "fig1", "title": "A title", "findings": findings})
     opening = ["A title", "Which is better?"]
-    opening += ["Labels &amp; turns matter.", 'class="key"', "Losses do not.", "What it is."]
+    opening += ["<strong>Labels &amp; turns matter.</strong> By 0.1 points. Or 2.", 'class="key"']
+    opening += ["<strong>Losses do not.</strong>", "What it is."]
     positions = [html.index(text) for text in (*opening, "3 of 8 runs", "demo_tab1", "demo_claims")]
     assert positions == sorted(positions)
 

@@ -72,18 +72,19 @@ def prune_arguments(parser: argparse.ArgumentParser) -> None:
 
 def prune_command(options: argparse.Namespace) -> None:
     """Print, and with --delete delete, what no study has, whatever the scale and the seeds."""
-    names = {"studies": all_studies(), "only": ""}
-    scales = shared.load_plan(options).scales
-    is_planned = planned_files(shared.load_plan(options, scale=scale, **names) for scale in scales)
-    all_paths = (path for folder in (CELLS, SHARDS) for path in Path(folder).rglob("*.h5"))
-    files = {path for path in all_paths if path.parent.suffix != ".state"}
-    paths, total = [path for path in files if not is_planned(path)], 0.0
-    for state in Path(CELLS).rglob("*.state"):  # of unplanned or finished cells
-        record = state.with_suffix(".h5")
-        if (record in files or not is_planned(record)) and not is_held(state):
-            paths.append(state)
+    names, total = {"studies": all_studies(), "only": ""}, 0.0
     # A driver may be working on what studies had when it started.
     with lock_directory() if options.delete else contextlib.nullcontext():
+        scales = shared.load_plan(options).scales
+        plans = (shared.load_plan(options, scale=scale, **names) for scale in scales)
+        is_planned = planned_files(plans)
+        all_paths = (path for folder in (CELLS, SHARDS) for path in Path(folder).rglob("*.h5"))
+        files = {path for path in all_paths if path.parent.suffix != ".state"}
+        paths = [path for path in files if not is_planned(path)]
+        for state in Path(CELLS).rglob("*.state"):  # of unplanned or finished cells
+            record = state.with_suffix(".h5")
+            if (record in files or not is_planned(record)) and not is_held(state):
+                paths.append(state)
         for path in sorted(paths):
             parts = [path] if path.is_file() else path.rglob("*")
             size = sum(file.stat().st_size for file in parts if file.is_file()) / 2**20
@@ -185,8 +186,7 @@ def restore_command(options: argparse.Namespace) -> None:
         raise UserError(f"{source} holds no release; cohort export writes one")
     with lock_directory():
         for folder in folders:
-            outcome = restore(folder, str(folder), plan.cells)
-            print(*_outcome_lines(str(folder), outcome), sep="\n")
+            print(*_outcome_lines(str(folder), restore(folder, str(folder), plan.cells)), sep="\n")
 
 
 def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:

@@ -161,8 +161,7 @@ def read_metric(file: str | Path, *metrics: str) -> DataFrame:
     frame = frame.astype(dict.fromkeys(frame.select_dtypes("category"), "str"))
     if "label" in rows:
         options = {"filters": field == "label_count", "columns": ["digest", "label"]}
-        counts = pd.read_parquet(content, **options)
-        classes = counts.groupby("digest")["label"].max() + 1
+        classes = pd.read_parquet(content, **options).groupby("digest")["label"].max() + 1
         frame = frame.assign(classes=frame["digest"].map(classes).astype(float))
     for label in label_columns(frame):
         texts = {value: label_text(value) for value in frame[label].dropna().unique()}
