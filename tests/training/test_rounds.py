@@ -131,8 +131,7 @@ def test_local_models_by_hand():
         rows = _answered(task, cohort, state.round)
         assert len(rows) == 3
         tests, models = (task.test_samples, task.test), map(answered.client_weights, rows)
-        evaluations = [by_hand(task, model, *tests) for model in models]
-        losses, accuracies = zip(*evaluations, strict=True)
+        losses, accuracies = zip(*[by_hand(task, model, *tests) for model in models], strict=True)
         assert metrics["local_loss"][index][1] == pytest.approx(np.mean(losses), rel=1e-12)
         assert metrics["local_accuracy"][index][1] == pytest.approx(np.mean(accuracies), rel=1e-12)
         assert len(set(losses)) == 3

@@ -65,8 +65,7 @@ def test_inverse_probabilities_are_fedavg_in_expectation(rule: ServerRule):
     of a round do not add up to 1."""
     odds, chances = np.array([0.3, 0.9, 0.2, 0.6]), []
     outcomes = [small_task().initial_weights()]
-    subsets = list(itertools.product([False, True], repeat=4))
-    for taken in map(np.array, subsets):
+    for taken in map(np.array, itertools.product([False, True], repeat=4)):
         chances.append(float(np.where(taken, odds, 1 - odds).prod()))
         if taken.any():
             drawn, weights = tuple(np.flatnonzero(taken).tolist()), (SHARES / odds)[taken]

@@ -91,8 +91,7 @@ def test_every_objective_with_clients_of_unequal_size(
 ):
     """Native code takes more than eight steps in several calls."""
     options = {"momentum": 0.9, "weight_decay": 0.01, "clip": 0.2}
-    task = photo_task(objective=objective, J=J, batch=batch, **options)
-    compare(kind, task, [10, 2, 7, 0, 4, 5])
+    compare(kind, photo_task(objective=objective, J=J, batch=batch, **options), [10, 2, 7, 0, 4, 5])
 
 
 @both_kinds

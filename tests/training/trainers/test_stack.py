@@ -28,8 +28,7 @@ CELLS: list[tuple[Objective, dict[str, Any]]] = [
 
 def part_of(objective: Objective, changes: dict[str, Any], **common: Any) -> Part:
     """A part of a stack whose clients have other samples of the same set, and corrections."""
-    samples = SAMPLES
-    task = small_task(objective=objective, train=samples, **COMMON | common | changes)
+    task = small_task(objective=objective, train=SAMPLES, **COMMON | common | changes)
     trainer = StackedTrainer(task)
     works = trainer.full_work(task.initial_weights(), range(len(task.shards.indices)), 3)
     works[0] = replace(works[0], end=1, correction=task.initial_weights)
