@@ -1,16 +1,17 @@
 """`python -m tools.reproduction [STUDY ...]`: what the documents say of released runs.
 
 With studies, the findings and tables of their pages docs/reproduction/STUDY.md. Without any, the
-findings and counts of README.md, docs/reproduction.md, and docs/contradictions.md.
+findings and counts of README.md, the picture of printed numbers, and docs/contradictions.md.
 """
 
-import itertools
 import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+import seaborn
+from pandas import DataFrame
 
 from benchmarks.tables import NOTHING, put_section, table
 from cohort.core.paths import CLAIMS_TABLE, RELEASED
@@ -19,6 +20,7 @@ from cohort.plan.yaml_files import read_yaml
 from cohort.records.record import Record
 from cohort.results.claims.judged import HELD, NOT_HELD, JudgedClaim
 from cohort.results.comparison import Result
+from cohort.results.figures import theme
 from cohort.results.names import Names
 from cohort.results.release.folder import read_release
 from cohort.results.statistics import ENOUGH_SEEDS, NOT_ENOUGH
@@ -27,6 +29,7 @@ from tools.study import ROOT, compared_table, judged, markdown_tables, released
 
 README, DOCS = ROOT / "README.md", ROOT / "docs"
 PAGES = DOCS / "reproduction"
+PICTURE = DOCS / "images/printed.png"
 COMMAND = "python -m tools.reproduction"
 PAPERS = {
     "aml": "AML",
@@ -41,21 +44,10 @@ TABLES = {  # those with printed numbers beside which there are enough seeds, an
     "peco": {"tab2": "Table II"},
     "ucb": {"results": "results"},
 }
-VERDICTS = ("agrees", "differs", "cannot tell")
+COLORS = {"agrees": "#009E73", "differs": "#D55E00", "cannot tell": "#999999"}  # of verdicts
 MAX_FINDINGS = 5  # findings of the showdown in README.md
 WAITING = f"| {NOT_ENOUGH} ("  # begins the cell of a claim with too few runs
 PAPER = "| paper "  # begins a cell that has the paper's value only
-
-
-class Printed(NamedTuple):
-    """A printed number beside ours: its table, whose method it is of, its settings in words, ours
-    less the printed one, and the verdict."""
-
-    source: str
-    owner: str
-    name: str
-    difference: float
-    verdict: str
 
 
 def update_study(text: str, study: str) -> str:
@@ -65,13 +57,11 @@ def update_study(text: str, study: str) -> str:
     return put_section(text, "tables", section(study), f"{COMMAND} {study}")
 
 
-def update_documents() -> dict[Path, str]:
-    """The text of README.md and of the pages on all papers, brought up to date, by file."""
+def update_documents(printed: DataFrame) -> dict[Path, str]:
+    """The text of README.md and of the page on contradictions, brought up to date, by file."""
     claims = {study: _judged(study) for study in PAPERS}
-    printed = {study: _printed(study) for study in TABLES}
     sections = {
         README: {"showdown": _first_sentences("showdown"), "results": _summary(printed, claims)},
-        DOCS / "reproduction.md": {"results": _agreement_section(printed)},
         DOCS / "contradictions.md": {"contradictions": _contradictions(claims)},
     }
     texts = {}
@@ -140,22 +130,27 @@ def _provenance_text(study: str, runs: Sequence[Record]) -> str:
     )
 
 
-def _printed(study: str) -> list[Printed]:
-    """What a study's tables say of each printed number beside which there are enough seeds of ours,
-    the nearest first."""
-    printed = []
-    with released(study) as plan:
-        own = tuple(plan.study(study).methods)
-        for name, title in TABLES[study].items():
-            names = Names.of(style_of(plan, study, plan.study(study).tables[name]["experiment"]))
-            results = compared_table(plan, study, name).results
-            results = [row for row in results if row.margin and row.sample.n >= ENOUGH_SEEDS]
-            for result in results:
-                is_own = result.labels.get("strategy", own[0]).startswith(own)
-                source = f"{PAPERS[study]}, {title}", "its own method" if is_own else "others"
-                words = ", ".join([title, *_words(result, results, names)])
-                printed.append(Printed(*source, words, result.difference, result.verdict))
-    return sorted(printed, key=lambda number: abs(number.difference))
+def printed_numbers() -> DataFrame:
+    """Each printed number beside which there are enough seeds of ours: its paper, whose method it
+    is of, its table and settings in words, ours with its interval, how far ours is above it, both
+    in percent, and the verdict. The nearest are first."""
+    rows = []
+    for study, tables in TABLES.items():
+        with released(study) as plan:
+            own = tuple(plan.study(study).methods)
+            for name, title in tables.items():
+                experiment = plan.study(study).tables[name]["experiment"]
+                names = Names.of(style_of(plan, study, experiment))
+                results = compared_table(plan, study, name).results
+                results = [row for row in results if row.margin and row.sample.n >= ENOUGH_SEEDS]
+                for result in results:
+                    is_own = result.labels.get("strategy", own[0]).startswith(own)
+                    words = ", ".join([title, *_words(result, results, names)])
+                    values = result.sample.mean, *result.interval, result.difference
+                    of = PAPERS[study], "its own" if is_own else "another", words, result.verdict
+                    rows.append([*of, *(100 * value for value in values)])
+    columns = ["paper", "method", "words", "verdict", "ours", "low", "high", "gap"]
+    return DataFrame(rows, columns=columns).sort_values("gap", key=abs)
 
 
 def _words(result: Result, results: Sequence[Result], names: Names) -> list[str]:
@@ -171,45 +166,44 @@ def _words(result: Result, results: Sequence[Result], names: Names) -> list[str]
     return [*(names.phrase(label, result.labels[label]) for label in varying), *rounds]
 
 
-def _counts(printed: Sequence[Printed]) -> list[str]:
-    verdicts = Counter(number.verdict for number in printed)
-    return [str(len(printed)), *(str(verdicts[verdict]) for verdict in VERDICTS)]
+def _counts(printed: DataFrame) -> list[str]:
+    verdicts = Counter(printed["verdict"])
+    return [str(len(printed)), *(str(verdicts[verdict]) for verdict in COLORS)]
 
 
-def _agreement_section(printed: Mapping[str, Sequence[Printed]]) -> str:
-    """A table with a row for the numbers of each paper's own method, and one for those of others."""
-    titles = ["source", "numbers of", "printed", *VERDICTS, "ours higher", "nearest", "furthest"]
-    groups: dict[tuple[str, str], list[Printed]] = {}
-    for number in itertools.chain(*printed.values()):
-        groups.setdefault((number.source, number.owner), []).append(number)
-    rows = []
-    for source, group in sorted(groups.items()):
-        higher = sum(number.difference > 0 for number in group)
-        ends = (f"{100 * number.difference:+.2f}" for number in (group[0], group[-1]))
-        rows.append([*source, *_counts(group), str(higher), *ends])
-    return (
-        f"{table(titles, rows)}\n\nNumbers printed beside at least {ENOUGH_SEEDS} seeds of ours; "
-        "differences are ours minus the printed ones, in points."
+def draw(printed: DataFrame) -> None:
+    """Draw our numbers by the printed ones, a panel for each paper."""
+    theme.apply_theme()
+    frame = printed[::-1].assign(printed=printed["ours"] - printed["gap"])  # the nearest on top
+    panels = seaborn.relplot(
+        frame.rename(columns={"verdict": "our runs"}),
+        **{"x": "printed", "y": "ours", "col": "paper", "height": 1.75, "alpha": 0.85, "s": 24},
+        **{"hue": "our runs", "hue_order": COLORS, "palette": COLORS, "style": "method"},
+        **{"style_order": ["its own", "another"], "markers": ["o", "D"], "clip_on": False},
+        facet_kws={"xlim": (0, 100), "ylim": (0, 100)},
     )
+    for paper, axes in panels.axes_dict.items():
+        rows = frame[frame["paper"] == paper]
+        axes.vlines(rows["printed"], rows["low"], rows["high"], "#888888", lw=0.6, zorder=0.9)
+        axes.axline((0, 0), slope=1, color="#aaaaaa", linewidth=0.8, zorder=0)
+    panels.set_titles("{col_name}").set_axis_labels("Printed (%)", "Ours (%)").savefig(PICTURE)
 
 
-def _summary(
-    printed: Mapping[str, Sequence[Printed]], claims: Mapping[str, Sequence[JudgedClaim]]
-) -> str:
+def _summary(printed: DataFrame, claims: Mapping[str, Sequence[JudgedClaim]]) -> str:
     """A table with a row for each paper: how its printed numbers compare with ours, and which of
     them is nearest and furthest; and a paragraph on claims."""
     rows = []
     for study, name in PAPERS.items():
-        numbers = printed.get(study, ())
-        gaps = [f"{100 * number.difference:+.2f} ({number.name})" for number in numbers]
+        numbers = printed[printed["paper"] == name]
+        gaps = [f"{number.gap:+.2f} ({number.words})" for number in numbers.itertuples()]
         row = [f"[{name}](docs/reproduction/{study}.md)", *_counts(numbers), *gaps[:1], *gaps[-1:]]
         rows.append([*row, *[NOTHING] * (7 - len(row))])
-    titles = ["paper", "compared", *VERDICTS, "smallest gap", "largest gap"]
+    titles = ["paper", "compared", *COLORS, "smallest gap", "largest gap"]
     all_claims = [claim for judged_ones in claims.values() for claim in judged_ones]
     measured = Counter(claim.measured for claim in all_claims)
     against = sum(claim.paper == NOT_HELD for claim in all_claims)
     undecided = len(all_claims) - measured[HELD] - measured[NOT_HELD] - measured[NOT_ENOUGH]
-    total, agree, differ, unclear = _counts([*itertools.chain(*printed.values())])
+    total, agree, differ, unclear = _counts(printed)
     return (
         f"Only a part has been run so far: of {total} printed numbers that can be compared, "
         f"{agree} agree with ours, {differ} differ, and for {unclear} the runs spread too much to "
@@ -243,7 +237,11 @@ def main(studies: Sequence[str]) -> None:
         page: update_study(page.read_text(encoding="utf-8"), page.stem)
         for page in (PAGES / f"{study}.md" for study in studies)
     }
-    for file, text in (texts or update_documents()).items():
+    if not studies:
+        printed = printed_numbers()
+        draw(printed)
+        texts = update_documents(printed)
+    for file, text in texts.items():
         file.write_text(text, encoding="utf-8")
 
 
