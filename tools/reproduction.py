@@ -150,7 +150,7 @@ def printed_numbers() -> DataFrame:
                     of = PAPERS[study], "its own" if is_own else "another", words, result.verdict
                     rows.append([*of, *(100 * value for value in values)])
     columns = ["paper", "method", "words", "verdict", "ours", "low", "high", "gap"]
-    return DataFrame(rows, columns=columns).sort_values("gap", key=abs)
+    return DataFrame(rows, columns=columns).sort_values("gap", key=abs, kind="stable")
 
 
 def _words(result: Result, results: Sequence[Result], names: Names) -> list[str]:
