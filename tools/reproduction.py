@@ -131,9 +131,9 @@ def _provenance_text(study: str, runs: Sequence[Record]) -> str:
 
 
 def printed_numbers() -> DataFrame:
-    """Each printed number beside which there are enough seeds of ours: its paper, whose method it
-    is of, its table and settings in words, ours with its interval, how far ours is above it, both
-    in percent, and the verdict. The nearest are first."""
+    """The printed numbers for which we have enough seeds, the nearest to ours first: paper, whose
+    method it is, table and settings in words, verdict, and in percent our mean, its 95 % interval
+    and our mean less the printed number (`gap`)."""
     rows = []
     for study, tables in TABLES.items():
         with released(study) as plan:
@@ -184,7 +184,7 @@ def draw(printed: DataFrame) -> None:
     )
     for paper, axes in panels.axes_dict.items():
         rows = frame[frame["paper"] == paper]
-        axes.vlines(rows["printed"], rows["low"], rows["high"], "#888888", lw=0.6, zorder=0.9)
+        axes.vlines(rows["printed"], rows["low"], rows["high"], "#666666", linewidth=0.8, zorder=1)
         axes.axline((0, 0), slope=1, color="#aaaaaa", linewidth=0.8, zorder=0)
     panels.set_titles("{col_name}").set_axis_labels("Printed (%)", "Ours (%)").savefig(PICTURE)
 
