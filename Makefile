@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo figure pages site test test-slow test-slurm test-release test-all stress gpu bench bench-against bench-peers setup format house
+.PHONY: demo figure pages site test test-slow test-slurm test-release test-oldest test-all stress gpu bench bench-against bench-peers setup format house
 
 demo: setup
 	$(BIN)/snakemake
@@ -47,6 +47,12 @@ test-slurm: setup  # on Debian's SLURM, started for it; skipped where it is not 
 test-release: setup  # by the validators of RO-Crate and Croissant
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,validators]'
 	$(BIN)/pytest tests/results/release/test_describing.py
+
+test-oldest:  # the quick tests with the oldest releases that pyproject.toml allows; those of JPEGs are recorded with a newer Pillow
+	$(PYTHON) -m venv .venv-oldest
+	sed -n '/^dependencies/,/^]/s/^  "\(.*\)>=\(.*\)",/\1==\2/p' pyproject.toml > .venv-oldest/constraints.txt
+	.venv-oldest/bin/pip install --quiet --constraint .venv-oldest/constraints.txt --editable . duckdb hypothesis pytest pytest-xdist tenseal
+	.venv-oldest/bin/pytest -n 4 --dist worksteal -k "not brain" -m "not alone and not slow and not long" --ignore tests/slurm --ignore tests/stress
 
 test-all: test test-slow test-slurm test-release  # what CI runs
 

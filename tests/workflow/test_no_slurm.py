@@ -42,7 +42,7 @@ def slurm(project: Project, programs: Path, *arguments: str) -> tuple[int, list[
 def test_without_its_commands(fresh: Project, programs: Path):
     status, lines = slurm(fresh, programs)
     assert status == 1
-    assert lines[-1].startswith(ABSENT) and len(lines) <= 3, lines
+    assert lines[-1].startswith(ABSENT) and len(lines) <= 4, lines
     assert not (fresh.root / "results").exists()
 
 
@@ -56,7 +56,7 @@ def test_without_a_controller(fresh: Project, programs: Path, lines: list[str]):
     (programs / "sleep").symlink_to(shutil.which("sleep"))
     fresh.replace("workflow/cohort/pipeline/slurm.py", "SECONDS = 15", "SECONDS = 0.5")
     status, output = slurm(fresh, programs)
-    assert status == 1 and output[-1].startswith(SILENT) and len(output) <= 3, output
+    assert status == 1 and output[-1].startswith(SILENT) and len(output) <= 4, output
     assert not (fresh.root / "submitted").exists()
 
 
