@@ -269,6 +269,7 @@ class Run:
     def record(self) -> Record:
         """Make the record of a run that is over. The final model is evaluated on each client's own
         training samples, and on the test samples class by class."""
+        print("evaluating the final model on each client's training samples", flush=True)
         task, state = self.rounds.task, self.state
         device, plain, network = task.test.device, task.plain, self.rounds.network(state.round)
         model = network, state.weights, task.train_samples
