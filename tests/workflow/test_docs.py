@@ -214,7 +214,7 @@ def test_commands_name_cells_that_are_planned(monkeypatch: pytest.MonkeyPatch):
     plan = load({"studies": ["aml", "fedentopt", "stratify"]})
     for study in plan.listed:
         plan.study(study)
-    assert len(named) > 2 and named <= {cell.path for cell in plan.cells.values()}
+    assert named and named <= {cell.path for cell in plan.cells.values()}
 
 
 def test_the_picture_of_the_rules_has_them_all():
