@@ -18,7 +18,6 @@ from cohort.data.augmentations import AUGMENTATIONS
 from cohort.models import MODELS
 from cohort.needs import NEEDS
 from cohort.partition import SCHEMES
-from cohort.plan.loading import load
 from cohort.records.record import read
 from cohort.results.claims.kinds import CLAIMS
 from cohort.results.figures import KINDS
@@ -204,17 +203,6 @@ def test_links_lead_to_headings():
 def anchors_of(text: str) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings}
-
-
-def test_commands_name_cells_that_are_planned(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(ROOT)
-    pages = sorted((ROOT / "docs/reproduction").glob("*.md"))
-    commands = "".join(page.read_text().partition("# my/studies/")[0] for page in pages)
-    named = set(re.findall(r"^cohort run (\S+)", commands, re.MULTILINE))
-    plan = load({"studies": ["aml", "fedentopt", "stratify"]})
-    for study in plan.listed:
-        plan.study(study)
-    assert named and named <= {cell.path for cell in plan.cells.values()}
 
 
 def test_the_picture_of_the_rules_has_them_all():
