@@ -112,7 +112,7 @@ def _evaluated_samples(cell: Cell, info: DatasetInfo) -> float:
         "evaluate_local": settings.cohort * test,
         "evaluate_own": settings.cohort * size,
     }
-    total = test + info["train"] * settings.samples  # of the final model
+    total = test + info["train"] * settings.samples  # of the final model (once a phase)
     for plan, samples in at_once.items():
         total += len(evaluated_rounds(getattr(settings, plan), settings.rounds)) * samples
     needs = needs_of(cell.selector)
