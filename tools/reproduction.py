@@ -18,7 +18,7 @@ from cohort.core.paths import CLAIMS_TABLE, RELEASED
 from cohort.pipeline.stages import style_of
 from cohort.plan.yaml_files import read_yaml
 from cohort.records.record import Record
-from cohort.results.claims.judged import HELD, NOT_HELD, JudgedClaim
+from cohort.results.claims.judged import HELD, NOT_HELD, TIE, JudgedClaim
 from cohort.results.comparison import Result
 from cohort.results.figures import theme
 from cohort.results.names import Names
@@ -39,10 +39,10 @@ PAPERS = {
     "stratify": "Stratify",
 }
 TABLES = {  # those with printed numbers beside which there are enough seeds, and their titles
-    "fedentopt": {"tab1": "Table I", "tab2": "Table II", "tab3": "Table III", "tab6": "Table VI"},
-    "stratify": {"tab1": "Table I", "transfers": "Section V-F"},
     "peco": {"tab2": "Table II"},
     "ucb": {"results": "results"},
+    "fedentopt": {"tab1": "Table I", "tab2": "Table II", "tab3": "Table III", "tab6": "Table VI"},
+    "stratify": {"tab1": "Table I", "transfers": "Section V-F"},
 }
 COLORS = {"agrees": "#009E73", "differs": "#D55E00", "cannot tell": "#999999"}  # of verdicts
 MAX_FINDINGS = 5  # findings of the showdown in README.md
@@ -90,15 +90,15 @@ def section(study: str) -> str:
     with released(study) as plan:
         texts = markdown_tables(plan, study)
     names = sorted(texts, key=lambda name: (name == CLAIMS_TABLE, name))
-    tables = (rows_with_runs(texts[name]) for name in names)
-    runs = read_release(ROOT / RELEASED / study)
-    return "\n\n".join([_provenance_text(study, runs), *filter(None, tables)])
+    tables = filter(None, (rows_with_runs(texts[name]) for name in names))
+    return "\n\n".join([_provenance_text(study, read_release(ROOT / RELEASED / study)), *tables])
 
 
 def _judged(study: str) -> list[JudgedClaim]:
-    """The verdicts on a paper's claims by the released runs."""
+    """The verdicts by the released runs on those claims of a study that quote its paper."""
+    entries = read_yaml(ROOT / "config/studies" / f"{study}.yaml")["claims"]
     with released(study) as plan:
-        return judged(plan, study)
+        return [claim for claim in judged(plan, study) if "quote" in entries[claim.claim]]
 
 
 def rows_with_runs(table: str) -> str:
@@ -172,15 +172,15 @@ def _counts(printed: DataFrame) -> list[str]:
 
 
 def draw(printed: DataFrame) -> None:
-    """Draw our numbers by the printed ones, a panel for each paper."""
+    """Draw our numbers by the printed ones, a panel for each paper that has any."""
     theme.apply_theme()
     frame = printed[::-1].assign(printed=printed["ours"] - printed["gap"])  # the nearest on top
     panels = seaborn.relplot(
         frame.rename(columns={"verdict": "our runs"}),
         **{"x": "printed", "y": "ours", "col": "paper", "height": 1.75, "alpha": 0.85, "s": 24},
         **{"hue": "our runs", "hue_order": COLORS, "palette": COLORS, "style": "method"},
-        **{"style_order": ["its own", "another"], "markers": ["o", "D"], "clip_on": False},
-        facet_kws={"xlim": (0, 100), "ylim": (0, 100)},
+        **{"markers": {"its own": "o", "another": "D"}, "col_order": map(PAPERS.get, TABLES)},
+        **{"facet_kws": {"xlim": (0, 100), "ylim": (0, 100)}, "clip_on": False},
     )
     for paper, axes in panels.axes_dict.items():
         rows = frame[frame["paper"] == paper]
@@ -219,8 +219,9 @@ def _summary(printed: DataFrame, claims: Mapping[str, Sequence[JudgedClaim]]) ->
 
 
 def _contradictions(claims: dict[str, list[JudgedClaim]]) -> str:
-    items = []
+    items, ties = [], []
     for study, judged_ones in claims.items():
+        ties += [f"`{study}.{claim.claim}`" for claim in judged_ones if claim.paper == TIE]
         entries = read_yaml(ROOT / "config/studies" / f"{study}.yaml")["claims"]
         for name in (claim.claim for claim in judged_ones if claim.paper == NOT_HELD):
             entry = entries[name]
@@ -228,7 +229,8 @@ def _contradictions(claims: dict[str, list[JudgedClaim]]) -> str:
                 f"- **`{study}.{name}`**, {entry['where']}: “{entry['quote']}”\n"
                 f"  *Numbers:* {entry['against']}\n  *Reading:* {entry['reading']}"
             )
-    return "\n".join(items)
+    note = f"In {' and '.join(ties)} only a tie of printed numbers speaks against the claim."
+    return "\n".join([*items, "", note])
 
 
 def main(studies: Sequence[str]) -> None:
