@@ -195,13 +195,13 @@ def costs(status: str = "done") -> pd.DataFrame:
 
 def test_a_value_counts_from_the_cost_at_which_it_was_measured() -> None:
     """Seed 0 is evaluated after 2 and 4 s, seed 1 after 4 and 8 s: both have values from 4 s on,
-    and seed 0 ends there."""
+    and seed 0, which ends there, keeps its last one."""
     rows = CostCurves(metric="test_accuracy").measure(costs())
     assert rows.sort_values(["digest", "round"])["spent"].tolist() == [2, 4, 4, 8]
     values = mean_over_cost(rows)
-    assert set(values.index) == {4}
-    assert values["mean"].iloc[-1] == pytest.approx(50)
-    assert values["std"].iloc[-1] == pytest.approx(np.sqrt(200))
+    assert (values.index[0], values.index[-1]) == (4, 8)
+    assert values["mean"].iloc[[0, -1]].tolist() == pytest.approx([50, 70])
+    assert values["std"].iloc[0] == pytest.approx(np.sqrt(200))
 
 
 @pytest.mark.parametrize("status", ["diverged", "unfinished"])

@@ -53,7 +53,7 @@ def test_an_incomplete_run_is_drawn_up_to_its_last_round(spec: Spec, metrics: Me
     assert dotted._dash_pattern[1] == [part * dotted.get_linewidth() for part in STOPPED[1]]
     assert (crosses.get_marker(), list(crosses.get_xdata())) == ("x", [6])
     assert note(figure) == (
-        "n = 34 of 36 runs (1 diverged, 1 unfinished); band: ± 1 SD over seeds; unfinished runs included; ×: a run diverged; dotted: fewer runs"
+        "n = 34 of 36 runs (1 diverged, 1 unfinished); 3 seeds per curve; band: ± 1 SD over seeds; unfinished runs included; ×: a run diverged; dotted: fewer runs"
     )
 
 

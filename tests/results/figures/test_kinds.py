@@ -36,7 +36,7 @@ def test_the_catalog_finds_every_kind_without_pandas_and_matplotlib() -> None:
         (Curves, {"metric": "accuracy"}, False),
         (Curves, {}, False),
         (Shards, {"metric": "size"}, False),
-        (Bars, {"metric": "test_accuracy", "x": "J", "at": "median"}, False),
+        (Bars, {"metric": "test_accuracy", "x": "J", "at": "middle"}, False),
     ],
 )
 def test_fields_of_kinds(kind: type, fields: dict[str, object], is_valid: bool) -> None:

@@ -216,6 +216,9 @@ def test_a_bubble_per_client_and_class_of_the_first_seed(drawn: Draw) -> None:
     assert sizes == pytest.approx([MAX_DIAMETER**2 * share for share in (0.06, 0.2, 1)])
     figure = dealt(drawn, cells | {("a", "fedavg", 9): "missing"})
     assert set(bubbles(figure.axes[0])) == {(0, 0), (0, 2), (1, 1), (3, 0), (3, 1)}
-    assert note(figure) == "n = 2 of 3 runs (1 missing); each panel shows its first seed"
+    assert (
+        note(figure)
+        == "n = 2 of 3 runs (1 missing); 1 seed per panel; each panel shows its first seed"
+    )
     cells = {("a", "fedavg", 0): "missing", ("b", "fedavg", 0): "unfinished"}
     assert [axes.texts[0].get_text() for axes in dealt(drawn, cells).axes] == ["no values yet"]

@@ -96,14 +96,18 @@ def test_strategies_are_ranked_by_their_mean_rank_over_settings(tmp_path: Path) 
     assert loss.difference.interval[0] == pytest.approx(-0.05 - 0.05 * 12.7062, abs=1e-5)
     scores = [entry.score for entry in (ucb, fedavg, loss)]
     assert scores == pytest.approx([(0.905 + 0.62) / 2, (0.91 + 0.55) / 2, (0.81 + 0.55) / 2])
-    assert pd.read_csv(tmp_path / "board.csv")["rank.value"].tolist() == [1, 2, 3]
+    csv = pd.read_csv(tmp_path / "board.csv")
+    assert csv["rank.value"].tolist() == [1, 2, 3]
+    assert csv["difference.low"].tolist()[2] == pytest.approx(loss.difference.interval[0])
 
     layout = lay_out_leaderboard(comparison, Names.of(STYLE))
     texts, entries = layout.rows[0]
     assert texts == ["Team Darts"]
     assert layout.columns[0] == "Mean rank" and entries[0].value == "1.5"
     assert entries[0].labels == {"strategy": "ucb"}, "leads to its runs"
-    assert layout.columns[1:] == ["Ahead of FedAvg (%)", "Clients never chosen"]
+    assert layout.columns[1:3] == ["Test accuracy (%)", "minus FedAvg"]
+    assert [entry.lines for entry in entries[1:3]] == [["76.25"], ["+3.25", "[-57.10, +63.60]"]]
+    assert layout.columns[3:] == ["Ahead of FedAvg (%)", "Clients never chosen"]
     assert not any("**" in entry.value for entry in entries)
     assert layout.notes[0] == NO_RANKING
     assert "partition" in layout.notes[1]

@@ -42,7 +42,8 @@ class Metric:
         return possible | (np.isnan(values) & may_lack)
 
     def clip_interval(self, mean: float, interval: tuple[float, float]) -> tuple[float, float]:
-        """Cut an interval around a mean, both as shown, at 0 and 100 % if the mean is a share."""
-        if self.unit != "%" or self.signed or not 0 <= mean <= 100:
+        """Cut an interval around a mean, both as shown, at 0, and at 100 % if it is of a share."""
+        if self.signed or mean < 0:
             return interval
-        return max(interval[0], 0.0), min(interval[1], 100.0)
+        highest = 100.0 if self.unit == "%" and mean <= 100 else np.inf
+        return max(interval[0], 0.0), min(interval[1], highest)

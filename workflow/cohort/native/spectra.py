@@ -1,9 +1,8 @@
 """The layout of a convolution's spectra in memory, and whether they are worth it.
 
-A convolution is a product of discrete Fourier transforms (DFTs). Images count as periodic, with a
-period longer than the image by the padding, so that only zeros wrap around. The DFT is separable:
-first along rows, then along columns. Inputs are real, so half of the frequencies are conjugates of
-the others and are left out.
+A convolution is a product of discrete Fourier transforms (DFTs), first along rows, then columns.
+Images count as periodic, with a period longer than the image by the padding, so that only zeros
+wrap around. Inputs are real, so half of the frequencies are conjugates, which are left out.
 
 A complex product takes three real ones instead of four (Karatsuba). For inputs a + bi and weights
 c + di these are p = (a + b) c, q = a (d - c) and r = b (c + d), and the result is (p - r) +

@@ -439,10 +439,9 @@ class Overlap(Scheme):
     """After `base` has dealt, randomly chosen clients also borrow samples of others, until a given
     ratio of what they hold is borrowed (PECO, Fig. 1).
 
-    Only the others lend, or more than that ratio would overlap: equally many samples each, of which
-    the paper says nothing, as far as that divides evenly and they have enough. With `replace`,
-    borrowed samples replace some of a client's own, which then belong to nobody. At a ratio of 0
-    nobody borrows, but a selector may treat the chosen clients differently.
+    Only the others lend, equally many samples each as far as that divides evenly and they have
+    enough. With `replace`, borrowed samples replace some of a client's own, which then belong to
+    nobody. At a ratio of 0 nobody borrows, but a selector may treat the chosen ones differently.
     """
 
     name: ClassVar[str] = "overlap"

@@ -55,10 +55,9 @@ def held_jobs() -> list[HeldJob]:
 class ExecutorPatch:
     """Patches Snakemake's SLURM executor (2.8) where it waits for jobs that never report an end.
 
-    - Where SLURM does not answer, the executor asks again up to `status_attempts` times, with one
-      command, then forgets the jobs. It may have chosen `sacct` because the controller was away,
-      and without a database `sacct` never answers. So it asks once, and if there is no answer it
-      keeps all jobs until the next time.
+    - Where SLURM does not answer, the executor asks again up to `status_attempts` times, perhaps
+      by `sacct`, which never answers without a database, then forgets the jobs. So it asks once,
+      and if there is no answer it keeps all jobs until the next time.
     - It waits for jobs that SLURM no longer knows, or that SLURM holds although they are done. A
       job whose outputs were missing and exist at two checks in a row has succeeded, unless SLURM
       says that it runs: it first deletes outputs that an earlier job left, then publishes its own.

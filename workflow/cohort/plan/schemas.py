@@ -2,9 +2,8 @@
 key, and what jsonschema says of it.
 
 The schemas in config/schemas refer to those of the config's parts, which are derived from the
-components themselves, as `cohort:settings`, `cohort:selector` and so on, so a new component or
-parameter needs no edit there. Their keyword `cases`, which is not in JSON Schema, picks a mapping's
-schema by one of its keys (`_localized` writes it in JSON Schema, for editors).
+components themselves, as `cohort:settings` and so on. Their keyword `cases`, which is not in JSON
+Schema, picks a mapping's schema by one of its keys (`_localized` writes it for editors).
 """
 
 import contextlib

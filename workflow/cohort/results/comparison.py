@@ -46,10 +46,9 @@ class Measure:
     """A quantity by which runs are compared: a metric `at` some rounds, by the labels that tell
     results apart.
 
-    `paper` names the items of the paper that hold its values: single ones, or the last points of
+    `paper` names the items that hold the paper's values: single ones, or the last points of
     `curves`. `minus` maps strategies to those whose results are subtracted. Runs of results
-    `over_settings` differ in more than their seed. Values of labels that are `left_out` do not
-    count.
+    `over_settings` differ in more than their seed. Values of labels `left_out` do not count.
     """
 
     metric: str

@@ -106,7 +106,8 @@ BASELINE = "fedavg"  # the strategy that all others are compared with
 CLIENT = "client"
 """The label of results that are clients' and not runs'."""
 LABEL_TITLES = {"dataset": "Data set", "lr": "Learning rate", "cohort": "Clients in a round"}
-LABEL_TITLES |= {"batch": "Batch size"}
+LABEL_TITLES |= {"batch": "Batch size", "selector.tau": "Exponent tau"}
+LABEL_TITLES |= {"selector.window": "Window (rounds)", "selector.exploration": "Exploration c"}
 SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy", *FREE)
 
 

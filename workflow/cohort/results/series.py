@@ -2,9 +2,8 @@
 of them. `at` says at which rounds of a run a value is taken: a word, a round, or a range of rounds.
 
 The metrics are one tidy table with a row per cell, metric and round or client, and a row without a
-metric for each planned cell. It is a Parquet file, sorted by metric in groups of rows of which only
-those of the metrics that are asked for are read; a JSON file beside it says what the runs are, and
-both are verified whenever either is read. Planning imports this module, so pandas is lazy.
+metric for each planned cell: a Parquet file, of which only the metrics asked for are read. A JSON
+file beside it says what the runs are. Planning imports this module, so pandas is lazy.
 """
 
 from __future__ import annotations
@@ -50,10 +49,11 @@ WORDS = {
     "max": "highest evaluation",
     "min": "lowest evaluation",
     "mean": "mean of all evaluations",
+    "median": "median of all evaluations",
     "last-10": "mean of the last ten rounds",
 }
 RANGE = r"[1-9][0-9]*-[1-9][0-9]*"
-SIMPLE = "last, max, min, mean, last-10, a round"
+SIMPLE = "last, max, min, mean, median, last-10, a round"
 AT_HELP = f"{SIMPLE}, or a range such as 21-30 (the mean of these rounds)"
 AT_SCHEMA: dict[str, Any] = {"minimum": 1, "pattern": rf"^({'|'.join(WORDS)}|{RANGE})$"}
 
@@ -209,7 +209,7 @@ def value_per_cell(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
         inside = rows[reached & (rows["round"] >= first) & (rows["round"] <= last)]
         runs = inside.sort_values("round").groupby("digest")["value"]
         values = runs.last() if str(at).isdigit() else runs.mean()
-    elif at in ("max", "min", "mean"):
+    elif at in ("max", "min", "mean", "median"):
         values = rows.groupby("digest")["value"].agg(str(at))
     else:
         end = rows.groupby("digest")["round"].transform("max")

@@ -1,17 +1,12 @@
 """Statistics of results: intervals of means by Student's t, exact sign tests, Holm's correction for
 several of them, and whether our runs agree with the number that a paper prints; and strategies
-compared across settings by win rates and standings.
+compared across settings, which are everything about a run but its strategy and seed.
 
-A setting is everything about a run but its strategy and seed. As in rliable (Agarwal et al., 2021)
-the bootstrap is stratified: each resample draws seeds within each setting, and the settings stay.
-It is also paired: what it draws it draws for all strategies, whose runs of a seed share shards and
-initial weights. Intervals thus say what other seeds would change, not what other settings would.
-
-Standings are those that Demšar (2006) proposes: strategies are ranked within each setting by their
-means over seeds, Friedman's test asks whether they differ at all, and Nemenyi's, which holds for
-all pairs together, which ones do. Settings are the units there, not seeds.
-
-Planning imports this module, so pandas and scipy are lazy.
+As in rliable (Agarwal et al., 2021) the bootstrap draws seeds within each setting, and it draws the
+same ones for all strategies, whose runs of a seed share shards and initial weights. So intervals
+say what other seeds would change, not what other settings would. Standings are Demšar's (2006):
+strategies are ranked within each setting by their means over seeds, Friedman's test asks whether
+they differ at all, and Nemenyi's which ones do. Planning imports this module without pandas.
 """
 
 from __future__ import annotations
@@ -227,11 +222,10 @@ def agreement(
 def _standard_error(ours: Sample, sd: float | None, runs: int) -> tuple[float, float]:
     """The standard error of our mean less the paper's, and its degrees of freedom.
 
-    The degrees of freedom are Welch's, but never more than ours alone: Welch's is too generous to
-    two or three runs beside ten. The paper's own error counts if it rests on three runs and our
-    seeds do not contradict it: papers print deviations over the last rounds of a run, or 0.00, and
-    an F test asks whether ours is so much larger that theirs is not of the same kind. Otherwise it
-    is at least as large as ours, run by run and as a whole.
+    The degrees of freedom are Welch's, but never more than ours alone. The paper's own error counts
+    if it rests on three runs and an F test does not find ours so much larger that theirs is of
+    another kind: papers print deviations over the last rounds of a run, or 0.00. Otherwise it is at
+    least as large as ours, run by run and as a whole.
     """
     measured, printed = ours.sd**2 / ours.n, (sd or 0.0) ** 2 / max(runs, 1)
     is_believed = sd is not None and runs >= MIN_SEEDS

@@ -23,8 +23,8 @@ class Entropy(Selector):
     the pooled label counts.
 
     Recently chosen clients are excluded while they are in a first-in-first-out buffer. Algorithm 1
-    of the FedEntOpt paper evicts inside the client loop; evicting at the end of the round is what
-    reproduces its Table VI. With `epsilon` above 0 every client adds Laplace noise of scale 1 /
+    of the FedEntOpt paper evicts after each pick; only doing so after the round fits its Table VI.
+    With `epsilon` above 0 every client adds Laplace noise of scale 1 /
     epsilon to the counts that it uploads once: one sample more or less changes the probability of
     any report by at most a factor of exp(epsilon). Who knows the run's seed can remove it. A share
     of `liars` claims to hold equally many of every class, a limitation that the paper names.
@@ -143,8 +143,7 @@ class KL(Selector, abilities.Allocating):
     of the first client's most frequent class.
 
     The paper tests the divergence after each pass over all clients, which can exceed the cohort;
-    here it is tested after each client. The set is the same in every round; which of its samples a
-    client uses is drawn anew, unless `redraw` is off.
+    here it is tested after each client. The set is the same in every round.
     """
 
     name = "kl"
@@ -193,8 +192,7 @@ class FedCbs(Selector):
 
     The imbalance is the squared distance of the class shares from equal ones (QCID). The weight of
     the m-th client is that of the cohort with it to the power of -m; the first client's has a bonus
-    for those that were rarely chosen: exploration * sqrt(3 ln(round) / (2 * times chosen)). Counts
-    begin at one, because the paper's bonus is infinite at zero.
+    of exploration * sqrt(3 ln(round) / (2 * times chosen)), of which counts begin at one.
     """
 
     name = "fed-cbs"

@@ -23,8 +23,8 @@ class Oort(Selector):
     sqrt(0.1 ln(round) / round of its last turn). A client that takes longer than preferred loses
     (preferred / its duration) ** penalty. Candidates have at least `cutoff` times the lowest
     utility among as many of the highest as are drawn. The preferred duration is a percentile of all
-    durations, which the pacer raises, once every `window` rounds, if their utility is below that of
-    those before. Clients without samples are chosen only to fill a cohort.
+    durations, which the pacer raises every `window` rounds, if their utility is below that of those
+    before. Clients without samples only fill a cohort.
     """
 
     name = "oort"
@@ -239,9 +239,8 @@ class Tifl(Selector, ConditionalNeeds):
     size; ties are broken at random. A tier has credits for its share of the rounds, and is drawn
     only while some are left and any of its clients is available; all are drawn alike at first. In
     every `interval`-th round all available clients evaluate the global model on their own samples.
-    If the mean accuracy of the tier drawn last is then no higher than an interval before, the tiers
-    with credits are drawn in proportion to the rank of their accuracy, the worst most often. If too
-    few of a tier are available, the cohort is smaller.
+    If the mean accuracy of the tier drawn last is then no higher than an interval before, tiers are
+    drawn by the rank of their accuracy, the worst most often. A cohort may lack absent clients.
     """
 
     name: ClassVar[str] = "tifl"

@@ -25,9 +25,8 @@ class Peco(Selector, abilities.ProbabilityRecording):
     last rounds; a client without samples has none. After each draw the probabilities of the others
     are normalized again.
 
-    Only clients that answered are evaluated; others keep their last predictions, rounded to single
-    precision. The paper leaves open how likely a client is that was never evaluated (`unseen`).
-    Before two clients were evaluated, all are equally likely.
+    Only clients that answered are evaluated; others keep their last predictions. How likely those
+    are that never were is left open (`unseen`). All are equally likely before two were.
     """
 
     name = "peco"

@@ -66,9 +66,8 @@ class ClusteredByUpdates(BySize, LastUpdates):
     similar updates (algorithm 2). Summed over urns, chances are those of `by-size`.
 
     A client that fills whole urns has these to itself; the rest of it is clustered with the others
-    by the angles of their last updates, in groups that are as large as one urn holds. The largest
-    groups have an urn each, in which the clients of the others, from the smallest group on, fill
-    what room is left. A client whose update is not known yet is at an angle of 0 to all.
+    by the angles of their last updates (0 if unknown), in groups of at most an urn. The largest
+    groups have an urn each, whose room the clients of the others fill, from the smallest group on.
     """
 
     name: ClassVar[str] = "clustered-updates"
@@ -112,8 +111,7 @@ class OptimalSampling(Selector, RandomPool, Probing, UpdateWeighing):
 
     A client's chance is proportional to the norm of its update times its share of the pool's
     samples, but at most 1, and its weight is this share divided by its chance. The paper draws
-    clients independently; here a systematic sample with the same probabilities is drawn, because
-    a cohort has a fixed size. If J counts several epochs, norms are those of the first.
+    independently, here a systematic sample of a fixed size. Of several epochs the first counts.
     """
 
     name: ClassVar[str] = "optimal-sampling"

@@ -94,12 +94,10 @@ class Skewed(Selector):
 @dataclass(frozen=True, kw_only=True)
 class FixedProbability(Selector):
     """Every overlapping client, one that also holds samples of others, joins the cohort with a
-    fixed probability, independently of the others; the remaining places are drawn uniformly from
-    the regular clients.
+    fixed probability of its own; the other places are drawn uniformly from the regular clients.
 
     If more overlapping clients want to join than the cohort has places, as many of them are drawn.
-    If regular clients are too few, the cohort is smaller, but it has at least one client. Without
-    overlapping clients the cohort is uniform.
+    If regular clients are too few, the cohort is smaller, but has at least one client.
     """
 
     name: ClassVar[str] = "fixed-probability"
@@ -160,8 +158,7 @@ class Afl(HighestLoss):
 
     The share `alpha1` of the candidates with the lowest values is left out of that; the share
     `alpha3` of the cohort is then drawn uniformly from everybody else. Clients without a value have
-    the highest of all, unless `unseen` is `never`; those without samples are chosen only if a
-    cohort would be too small without them.
+    the highest, unless `unseen` is `never`; those without samples only fill a cohort.
     """
 
     name: ClassVar[str] = "afl"
@@ -190,9 +187,8 @@ class Ucb(Selector):
     with a small probability, a uniform cohort.
 
     A client's bound is its mean reward plus exploration * sqrt(ln(all choices) / its own choices).
-    The reward of a round is the accuracy of the local model on the client's own samples (the slides
-    do not say which). A client that does not answer counts as chosen but gets no reward. Ties are
-    broken at random.
+    The reward of a round is the local model's accuracy on the client's own samples. A client that
+    does not answer counts as chosen but gets no reward. Ties are broken at random.
     """
 
     name: ClassVar[str] = "ucb"

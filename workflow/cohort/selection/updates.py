@@ -153,9 +153,8 @@ class HicsFl(LastUpdates):
     The entropy of the softmax of a client's bias update estimates how diverse its labels are
     (equation 7). Two clients are as far apart as the angle of their updates plus `weight` times the
     difference of their entropies (9). There are as many clusters as clients in a cohort. A cluster
-    is drawn with a probability proportional to exp(diversity * rounds left / all rounds * its mean
-    entropy), and a client of it in proportion to its number of samples (10); nobody is drawn twice.
-    Before that, every client is chosen once.
+    is drawn in proportion to exp(diversity * rounds left / all rounds * its mean entropy), a client
+    of it to its samples (10), and nobody twice. Before that, every client is chosen once.
     """
 
     name = "hics-fl"
@@ -219,9 +218,8 @@ class FedCor(Selector, ConditionalNeeds):
 
     In the first rounds, and in every `interval`-th one after them, the cohort is random and all
     clients evaluate the global model before and after it. The changes of their losses are samples
-    of a Gaussian process: each client is a point in `dimension` dimensions, and two clients
-    covary by the product of their points, which are the most likely ones. (The authors' code
-    takes steps of Adam towards these, and later trains random cohorts on a copy of the model.)
+    of a Gaussian process: clients are points in `dimension` dimensions, the most likely ones, whose
+    products are covariances. (The authors' code takes steps of Adam towards them.)
     """
 
     name = "fedcor"

@@ -44,8 +44,7 @@ class Markov(Availability):
     chain of two states (`markov-4-4`) that is stationary from the first round.
 
     In each round a client is drawn anew from the stationary distribution with a probability of
-    1/up + 1/down, and otherwise stays as it was. So its state is that of the last such draw, which
-    is found by looking back.
+    1/up + 1/down, and otherwise stays as it was: its state is that of the last such draw.
     """
 
     name: ClassVar[str] = "markov"

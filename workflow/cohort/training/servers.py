@@ -134,9 +134,8 @@ class Scaffold(ServerRule):
     mean of all clients'. After each SGD step a client adds the learning rate times its own variate
     minus the server's. One control variate is sent along with every model.
 
-    Control variates begin at zero. In NIID-Bench's code they all begin at the weights of one random
-    network (`start: random`): that changes nothing while all clients take part, but with a cohort,
-    the server's moves away from those of clients that were not chosen yet.
+    Control variates begin at zero. In NIID-Bench's code all begin at the weights of one random
+    network (`start: random`): with a cohort the server's then moves away from those of the others.
 
     The estimate is the client's update per step over the round's learning rate (the paper's option
     II, as in NIID-Bench), also with momentum, of which corrections are no part. With `unit: step`

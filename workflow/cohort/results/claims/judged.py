@@ -76,9 +76,8 @@ class Evidence:
     them in relation; `text` says all. Where a value is missing there are only the numbers.
 
     `numbers` has for each point its value, or the `mean`, `sd` and interval (`low`, `high`) of its
-    runs, as text, and how many there are (`n`) of those `planned`. `difference` says by how much
-    the comparison exceeds what its claim asks (`mean`, between the bounds `low` and `high`) and in
-    how many `seeds`, and all in one `text`; a claim about every run has only the seeds.
+    runs, as text, and how many there are (`n`) of those `planned`. `difference` is what exceeds the
+    claim's demand: `mean`, bounds, in how many `seeds`, and `text`; of `every` run only the seeds.
     """
 
     numbers: list[dict[str, Any]]
@@ -95,9 +94,8 @@ class JudgedClaim:
     """A claim with its verdicts by our runs (`measured`) and by the paper's own values, and the
     evidence as text and comparison by comparison. Rounds are those of the full scale.
 
-    A comparison has a `name` that tells it from the claim's others, its `points` with the name, the
-    experiment and the labels of each, and `sides`: the Evidence as plain data, by the paper's
-    values (`paper`) and by our runs (`ours`).
+    A comparison has a `name` that tells it from the claim's others, its `points` with their names,
+    experiments and labels, and `sides`: the Evidence by the paper's values and by `ours`.
     """
 
     claim: str
@@ -125,8 +123,7 @@ class JudgedClaim:
 
 
 class Judgment(NamedTuple):
-    """The verdict on a claim, by our runs or by the paper's values, with the evidence of each
-    comparison; `gap` says what is missing for a verdict."""
+    """The verdict on a claim, the evidence of each comparison, and what a verdict lacks (`gap`)."""
 
     verdict: str
     comparisons: Sequence[Evidence]

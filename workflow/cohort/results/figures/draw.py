@@ -22,6 +22,7 @@ from cohort.results import series, statistics
 from cohort.results.comparison import compare
 from cohort.results.figures import KINDS, Kind, theme
 from cohort.results.figures.theme import LETTER, Style
+from cohort.results.names import listed
 from cohort.results.paper import PaperMatch, doubts
 from cohort.results.series import FULL, NO_RUNS
 
@@ -71,9 +72,6 @@ def make_figure(
                     values[:] = [value for value in values if (value.round or 0) <= rounds.max()]
         parts.append((kind, metrics, matches))
     remarks = [f"scale {scale}: a cheaper version of the study"] if scale != FULL else []
-    values = [value for *_, matches in parts for match in matches for value in match.values]
-    if reasons := doubts(value.doubtful for value in values):
-        remarks.append(f"some of the paper's values are doubtful: {reasons}")
     for sentence in series.restored_notes([metrics_file], by_others=True):
         remarks.append(f"{sentence[0].lower()}{sentence[1:-1]}")
     return _sheet(parts, Style.of(spec["style"]), remarks, narrow=narrow)
@@ -109,20 +107,31 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str], *, narro
     _name_axes(kinds, grids, style)
     counts = series.count_runs(pd.concat([select(cells, panel) for panel in panels.values()]))
     notes = [series.runs_phrase(counts) if counts["planned"] else NO_RUNS]
-    note = kind.runs_note(measured[0]) if len(measured[0]) else ""
-    if note and counts["done"] == counts["planned"]:
-        notes = [note]
-    elif " to " in note:
-        notes.append(note.removeprefix("n = "))
-    planned = cells.groupby(list(kind.panels())).ngroups if kind.panels() else 1
-    if (empty := planned - len(panels)) > 0:
-        remarks = [f"{counted(empty, 'panel')} without enough runs left out", *remarks]
-    text = "; ".join([*notes, *kind.remarks(measured[0], style), *remarks])
+    if note := kind.runs_note(measured[0]) if len(measured[0]) else "":
+        is_complete = counts["done"] == counts["planned"]
+        notes = [note] if is_complete else [*notes, note.removeprefix("n = ")]
+    gaps = _gaps(kind, cells, begun, len(panels), style)
+    matches = [match for *_, found in parts for match in found if style.shows(match.labels)]
+    if reasons := doubts(value.doubtful for match in matches for value in match.values):
+        remarks = [*remarks, f"some of the paper's values are doubtful: {reasons}"]
+    text = "; ".join([*notes, *kind.remarks(measured[0], style), *gaps, *remarks])
     width = int(figure.get_figwidth() / LETTER / 0.92)
     figure.supxlabel(fill(text, width), x=0.99, ha="right", **theme.NOTE)
     legend_height = _add_legend(figure, _entries(kind, grids, style))
     figure.set_figheight(figure.get_figheight() + legend_height)
     return figure
+
+
+def _gaps(kind: Kind, cells: DataFrame, begun: DataFrame, panels: int, style: Style) -> list[str]:
+    """Texts for the note: which planned values and how many planned panels are not drawn yet."""
+    texts = []
+    for label in (name for name in kind.labels() if name not in (*kind.panels(), "seed")):
+        without = style.ordered(label, set(cells[label]) - set(begun[label]))
+        names = [style.phrase(label, value) for value in without]
+        texts += [f"no runs yet: {listed(names)}"] if names else []
+    planned = cells.groupby(list(kind.panels())).ngroups if kind.panels() else 1
+    empty = f"{counted(planned - panels, 'panel')} without enough runs left out"
+    return [*texts, *([empty] if planned > panels else [])]
 
 
 def _has_enough(kind: Kind, cells: DataFrame) -> bool:

@@ -253,7 +253,7 @@ def alternative_text(item: Spec, comparison: Comparison) -> str:
     """A picture's alternative text: its title, and the means that a plain single panel shows."""
     kind, names = KINDS[item["kind"]].from_spec(item), Names.of(item["style"])
     metric, title = METRICS[kind.metric], str(item["title"]).rstrip(".")
-    is_plain = not any(key in item for key in ("buckets", "smoothing", "errors"))
+    is_plain = not any(key in item for key in ("buckets", "smoothing", "errors", "until"))
     means = [
         f"{names.value(kind.hue, result.labels[kind.hue])} {rounded(result.sample.mean, metric)}"
         for result in (comparison.results if is_plain and kind.labels() == (kind.hue,) else ())

@@ -149,8 +149,9 @@ class Layout:
 
 def rounded(value: float, metric: Metric) -> str:
     """A value of a metric as text, in its unit and with its digits."""
-    sign = "+" if metric.signed else ""
-    return NO_VALUE if math.isnan(value) else f"{value * metric.scale:{sign}.{metric.digits}f}"
+    shown, sign = value * metric.scale, "+" if metric.signed else ""
+    digits = 0 if abs(shown) >= 10_000 else metric.digits
+    return NO_VALUE if math.isnan(value) else f"{shown:{sign},.{digits}f}"
 
 
 def short_titles(measures: Mapping[str, list[Result]]) -> list[str]:
@@ -254,7 +255,12 @@ def numbers_of(comparison: Comparison) -> DataFrame:
     result, or for each strategy of a leaderboard its standing."""
     if comparison.standings:
         standings = [asdict(entry) for entry in comparison.standings.entries]
-        return pd.json_normalize(standings).dropna(axis="columns", how="all")
+        table = pd.json_normalize(standings).dropna(axis="columns", how="all")
+        for name in table.columns[table.columns.str.endswith(".interval")]:
+            for part, end in enumerate(("low", "high")):
+                table[name.replace("interval", end)] = table[name].str[part]
+            del table[name]
+        return table
     rows = []
     for result in comparison.results:
         sample, paper = result.sample, result.paper
@@ -328,7 +334,7 @@ def _table(
             words = SLASH.join(names.value(last, value) for value in values[last])
             notes.append(f"{names.title(last)}: {words}.")
     *heads, top = labels
-    titles = [names.value(top, value) for value in values[top]]
+    titles = [names.phrase(top, value) for value in values[top]]
     if top == MEASURE:
         titles = short_titles(measures)
     by_key = _rows(cells, values[top])
@@ -377,15 +383,18 @@ def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
     """Lay out a leaderboard as a table, a row per strategy, the best first."""
     standings, measures = comparison.standings, comparison.by_measure()
     assert standings
-    del measures[next(iter(measures))]  # by which the strategies are ranked
-    titles = short_titles(measures)
-    table = Layout([names.title(STRATEGY)], ["Rank", "Mean rank", SHARE.label, *titles])
+    ranked_by = METRICS[measures.pop(next(iter(measures)))[0].metric]
+    against = replace(ranked_by, title="minus FedAvg", signed=True)
+    columns = ["Rank", "Mean rank", ranked_by.label, against.title, SHARE.label]
+    table = Layout([names.title(STRATEGY)], [*columns, *short_titles(measures)])
     for standing in standings.entries:
         labels = {STRATEGY: standing.strategy}
         rank = f"**{standing.rank.value:.0f}**" if standing.leads else f"{standing.rank.value:.0f}"
         entries = [
             Entry() if standings.no_ranking else Entry(rank, interval=rank_interval(standing)),
             Entry(f"{standing.mean_rank:.1f}", labels=labels),
+            Entry(rounded(standing.score, ranked_by)),
+            _estimate_entry(standing.difference, against),
             Entry(rounded(standing.ahead.value, SHARE) if standing.ahead else NO_VALUE),
         ]
         for results in measures.values():
@@ -395,6 +404,12 @@ def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
         table.rows.append(([names.value(STRATEGY, standing.strategy)], entries))
     table.notes.extend(_notes(comparison))
     return table.condensed()
+
+
+def _estimate_entry(estimate: statistics.Estimate | None, metric: Metric) -> Entry:
+    low, high = (estimate and estimate.interval) or (math.nan, math.nan)
+    ends = "" if math.isnan(low) else f"[{rounded(low, metric)}, {rounded(high, metric)}]"
+    return Entry(rounded(estimate.value if estimate else math.nan, metric), interval=ends)
 
 
 def rank_interval(standing: statistics.Standing) -> str:

@@ -179,10 +179,9 @@ class FedTan(Procedure):
     """FedTAN (Wang, Shi and Chang, 2023): FedAvg whose clients take the first local step of each
     round together, layer by layer: each normalizes by the plain averages of all clients' means and
     variances, and receives the averages of the gradients of these. All other steps are local. Then
-    everything is averaged by size, the running statistics too. If all batches have one size, and
-    all shards too, the first steps are together one of SGD on the union of the batches. Otherwise
-    rows of small batches weigh more in the statistics, and clients with large shards in the
-    average. As in its authors' code, momentum begins anew after this step."""
+    everything is averaged by size, the running statistics too. If all batches and all shards have
+    one size, the first steps are together one of SGD on the union of the batches. As in its
+    authors' code, momentum begins anew after this step."""
 
     name: ClassVar[str] = "fedtan"
     metrics: ClassVar[Mapping[str, Metric]] = OVERLAP_METRICS
@@ -210,9 +209,8 @@ class Concat(Procedure):
 
     Stage 1 is FedAvg within each cluster, among those of its clients that are in the cohort. In
     stage 2 the networks are frozen, and the cohort trains a linear classifier on their concatenated
-    last features, by a few batches each; every client counts the same. The rounds of the settings
-    are those of both stages. Stage 1 is evaluated by the mean of the probabilities that the
-    clusters' networks give, which the paper leaves open.
+    last features, by a few batches each; every client counts the same. Rounds are those of both.
+    Stage 1 is evaluated by the mean of the clusters' probabilities, which the paper leaves open.
     """
 
     name: ClassVar[str] = "concat"

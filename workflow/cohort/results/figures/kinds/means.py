@@ -199,22 +199,21 @@ class Curves(Averaging):
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         ends = measured.groupby([*self.facets(), "digest"])["round"].max()
-        is_dotted = (ends.groupby(list(self.facets())).nunique() > 1).any()
-        return [*super().remarks(measured, style), *(["dotted: fewer runs"] if is_dotted else [])]
+        is_dotted = bool((ends.groupby(list(self.facets())).nunique() > 1).any())
+        notes = [f"moving average of {self.smoothing} evaluations"] * (self.smoothing > 1)
+        notes += [f"means of {self.buckets} rounds"] * (self.buckets > 1)
+        return [*super().remarks(measured, style), *notes, *["dotted: fewer runs"] * is_dotted]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostCurves(Averaging):
     """Curves of a metric over a cost: the mean over seeds of the value last measured before a cost
-    was spent, with their standard deviation as a band. A curve ends where its cheapest finished run
-    does; diverged and unfinished ones keep their last value."""
+    was spent, with their standard deviation as a band. A curve ends with its dearest finished run;
+    runs that ended before, diverged and unfinished ones keep their last value."""
 
     name: ClassVar[str] = "cost_curves"
     mark_noun = "curve"
-    status_notes: ClassVar[Mapping[str, str]] = {
-        "diverged": "a diverged run keeps its last value",
-        "unfinished": "unfinished runs keep theirs so far",
-    }
+    status_notes: ClassVar[Mapping[str, str]] = {"unfinished": "unfinished runs included"}
 
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
     cost: Literal["simulated_seconds", "bytes_up", "bytes_down", "client_steps", "seconds"] = (
@@ -247,17 +246,21 @@ class CostCurves(Averaging):
     def x_title(self, style: Style) -> str:
         return METRICS[self.cost].label.replace(" per round", "")
 
+    @property
+    def deviation(self) -> str:
+        return f"{super().deviation} (runs that have ended keep their last value)"
+
 
 def mean_over_cost(runs: DataFrame) -> DataFrame:
     """The statistics over runs at costs from the first at which all runs have a value to the last
-    that all finished ones reach, or any if none is finished; the costs are the index."""
+    that a finished one reaches, or any if none is finished; the costs are the index."""
     curves: list[tuple[np.ndarray, np.ndarray]] = [
         (run["spent"].to_numpy(), run["value"].to_numpy())
         for _, run in runs.sort_values("round").groupby("digest")
     ]
     first = max(spent[0] for spent, _ in curves)
-    ends = runs[runs["status"] == "done"].groupby("digest")["spent"].max()
-    last = max(first, ends.min() if len(ends) else runs["spent"].max())
+    finished = runs.loc[runs["status"] == "done", "spent"]
+    last = max(first, (finished if len(finished) else runs["spent"]).max())
     costs = np.linspace(first, last, COSTS_SHOWN)
     values = [value[np.searchsorted(spent, costs, "right") - 1] for spent, value in curves]
     return pd.DataFrame(values).agg(STATISTICS).T.fillna({"std": 0.0}).set_axis(costs)
@@ -308,8 +311,7 @@ class Bars(ValuePerRun):
 
     Profiles are sorted within each run before runs are averaged: the client called 7 differs from
     seed to seed, how uneven the clients are does not. So `order: number` shows the clients of the
-    first seed only; classes are the same in every run. Profiles are outlines, as bars of many
-    clients would be thinner than a line.
+    first seed only. Profiles are outlines, as bars of many clients would be thinner than a line.
     """
 
     name: ClassVar[str] = "bars"
@@ -412,9 +414,10 @@ class Bars(ValuePerRun):
         for match in matches:
             slot = hues.index(match.labels[self.hue]) if self.has_legend else 0
             position = style.shown_values[self.x].index(match.labels[self.x])
-            beside_whisker = position + GROUP * ((slot + 0.8) / len(hues) - 0.5)
+            middle = position + GROUP * ((slot + 0.5) / len(hues) - 0.5)
             props = PAPER_POINT | {"color": "#000000", "label": theme.paper_name(match)}
-            axes.plot(beside_whisker, self.scaled(match.values[0].value), **props)
+            props |= {"markerfacecolor": "#ffffff", "zorder": 4}  # on bars of any color
+            axes.plot(middle, self.scaled(match.values[0].value), **props)
 
     def x_title(self, style: Style) -> str:
         if self.is_profile and self.order == "value":
@@ -442,8 +445,8 @@ class Bars(ValuePerRun):
 
 @dataclass(frozen=True, kw_only=True)
 class Lines(ValuePerRun):
-    """A line per hue over the values of a label, which lie at their numbers, or one after another
-    if any is not a number or their names would overlap.
+    """A line per hue over the values of a label, which lie at their numbers, at their logarithms
+    if these span a factor of ten, or one after another if any is not a number or names overlap.
 
     A missing value is skipped: the line connects its neighbors.
     """
@@ -494,6 +497,8 @@ class Lines(ValuePerRun):
             numbers = {value: float(value) for value in sorted(values, key=float)}
         except ValueError:
             return in_order
+        if max(numbers.values()) >= 10 * min(numbers.values()) > 0:
+            numbers = {value: math.log10(number) for value, number in numbers.items()}
         apart = np.diff([*numbers.values()])
         names = np.array([len(style.value(self.x, value)) for value in numbers])
         room = (theme.grid_cell(axes)[0] - theme.SIDES) * apart / max(apart.sum(), 1e-9)
