@@ -124,13 +124,13 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str], *, narro
 
 def _gaps(kind: Kind, cells: DataFrame, begun: DataFrame, panels: int, style: Style) -> list[str]:
     """Texts for the note: which planned values and how many planned panels are not drawn yet."""
-    texts = []
+    names = []
     for label in (name for name in kind.labels() if name not in (*kind.panels(), "seed")):
         without = style.ordered(label, set(cells[label]) - set(begun[label]))
-        names = [style.phrase(label, value) for value in without]
-        texts += [f"no runs yet: {listed(names)}"] if names else []
+        names += [style.phrase(label, value) for value in without]
     planned = cells.groupby(list(kind.panels())).ngroups if kind.panels() else 1
     empty = f"{counted(planned - panels, 'panel')} without enough runs left out"
+    texts = [f"no runs yet: {listed(names)}"] if names else []
     return [*texts, *([empty] if planned > panels else [])]
 
 

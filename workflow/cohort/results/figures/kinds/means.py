@@ -213,7 +213,10 @@ class CostCurves(Averaging):
 
     name: ClassVar[str] = "cost_curves"
     mark_noun = "curve"
-    status_notes: ClassVar[Mapping[str, str]] = {"unfinished": "unfinished runs included"}
+    status_notes: ClassVar[Mapping[str, str]] = {
+        "done": "runs that have ended keep their last value",
+        "unfinished": "unfinished runs included",
+    }
 
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
     cost: Literal["simulated_seconds", "bytes_up", "bytes_down", "client_steps", "seconds"] = (
@@ -245,10 +248,6 @@ class CostCurves(Averaging):
 
     def x_title(self, style: Style) -> str:
         return METRICS[self.cost].label.replace(" per round", "")
-
-    @property
-    def deviation(self) -> str:
-        return f"{super().deviation} (runs that have ended keep their last value)"
 
 
 def mean_over_cost(runs: DataFrame) -> DataFrame:
