@@ -57,7 +57,6 @@ def test_a_wrong_command_line(arguments: list[str], capsys: pytest.CaptureFixtur
         ("data add own own.npz --test nan", "argument --test: nan is not above 0 and below 1"),
         ("data add own own.npz --side 0", "argument --side: '0' is not a whole number from 1 on"),
         ("data add own own.npz --seed -1", "argument --seed: '-1' is not a whole number from 0 on"),
-        ("status --follow --json", "error: --follow prints no JSON; leave out one of the two"),
         ("run k123 --until 1.5", "argument --until: '1.5' is not a whole number from 1 on"),
         ("verify k12 --released 2", "not allowed with argument"),
         ("draw demo --only seed=0", "cohort draw: error: unrecognized arguments: --only"),

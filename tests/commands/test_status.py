@@ -5,14 +5,13 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import yaml
 from safetensors.numpy import save_file
 
-from cohort.commands import shared, status
+from cohort.commands import shared
 from cohort.commands.status import statuses, unique_cells
 from cohort.core.files import try_lock
 from cohort.core.paths import RELEASED, state_folder, train_log
@@ -174,25 +173,6 @@ def test_cells_that_wait_for_data_say_for_which(project: Path, output_of: Output
     assert "has no figure or table 'ab1'" in output_of("show", "six.ab1", fails=True)
     plan = load({"studies": "six", "only": "dataset=pacs"})
     assert [cell.state for cell in unique_cells(statuses(plan))] == ["waiting"] * 6
-
-
-def test_following_in_a_pipe_prints_the_status_of_each_change(
-    every_state: Plan, output_of: OutputOf, monkeypatch: pytest.MonkeyPatch
-):
-    cells = list(every_state.cells.values())
-
-    def finish_more(seconds: float) -> None:
-        """In place of each wait: nothing happens, one cell is done, all are."""
-        waits.append(seconds)
-        for cell in {1: [], 2: cells[1:2]}.get(len(waits), cells):
-            finish(cell)
-
-    waits: list[float] = []
-    monkeypatch.setattr(status, "time", SimpleNamespace(sleep=finish_more))
-    lines = output_of("status", "--follow").splitlines()
-    counts = [line.split()[1:3] for line in lines if line.startswith("six.one")]
-    assert counts == [["1", "1"], ["2", "1"], ["6", "0"]]  # done, and of the next state
-    assert len(waits) == 3
 
 
 def test_tables_fit_into_80_columns_and_colors_are_for_terminals(monkeypatch: pytest.MonkeyPatch):

@@ -62,13 +62,13 @@ def test_images_in_an_npz(tmp_path: Path):
 
 
 BROKEN = {
-    "no y": ({"x": np.zeros((2, 3))}, "holds no array 'y'"),
+    "no y": ({"x": np.zeros((2, 3))}, "holds x, but needs x, y or x_train"),
     "short": ({"x": np.zeros((2, 3)), "y": np.zeros(1, int)}, "for each of the 2 rows"),
     "nan": ({"x": np.array([[0.0], [np.nan]]), "y": np.arange(2)}, "x, row 1, holds a value"),
     "floats": ({"x": np.zeros((2, 3)), "y": np.zeros(2)}, "y must be a whole number or a text"),
     "pixels": ({"x": np.full((2, 2, 2), 256), "y": np.arange(2)}, "whole numbers from 0 to 255"),
     "channels": ({"x": np.zeros((2, 4, 4, 4)), "y": np.arange(2)}, "4 channels"),
-    "nothing": ({}, "holds no array 'x_train'"),
+    "nothing": ({}, "needs x, y or x_train"),
     "no rows": ({"x": np.zeros((0, 3)), "y": np.zeros(0, int)}, "x must be numbers"),
     "pickle": ({"x": np.array([{}]), "y": np.arange(1)}, "cannot be read (Object arrays"),
     "one class": ({"x": np.zeros((9, 3)), "y": np.zeros(9, int)}, "holds 1 classes, but at least"),

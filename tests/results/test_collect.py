@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from scipy.stats import entropy
 
+from cohort.core import UserError
 from cohort.core.sealed_json import write_sealed
 from cohort.records.history import History
 from cohort.records.record import Record, write
@@ -73,6 +74,16 @@ def test_label_counts_are_rows_of_client_and_label(tmp_path: Path) -> None:
     for metric, count in (("size", 3), ("test_accuracy", 1)):
         rows = read_metric(file, metric)
         assert len(rows) == count and rows["label"].isna().all()
+
+
+def test_a_run_with_another_parameter_than_its_label_is_refused(tmp_path: Path) -> None:
+    """As of a run made before the default of an axis's parameter was changed to that value."""
+    made = record(np.array([[1, 0]]))
+    made.header["settings"] |= {"selector": {"name": "ucb", "exploration": 0.5}}
+    write(tmp_path / "r.h5", made)
+    collected(tmp_path, [{"labels": {"seed": 0, "selector.exploration": 0.5, "server.beta": 1}}])
+    with pytest.raises(UserError, match="has selector.exploration 0.5, not 5.0: change its default"):
+        collected(tmp_path, [{"labels": {"seed": 0, "selector.exploration": 5.0}}])
 
 
 def test_numbers_and_names_may_be_mixed_on_an_axis(tmp_path: Path) -> None:

@@ -148,8 +148,9 @@ def test_rounds_scale(at: int | str, share: float, expected: tuple[int, int] | N
 def test_what_cannot_be_reached_is_refused() -> None:
     check_at("21-30", 30, "runs")
     check_at("last", 1, "runs")
-    with pytest.raises(UserError, match=r"^at is 21-30, but runs end after 20 rounds$"):
-        check_at("21-30", 20, "runs")
+    for at, rounds in (("21-30", 29), (11, 10)):
+        with pytest.raises(UserError, match=rf"^at is {at}, but runs end after {rounds} rounds$"):
+            check_at(at, rounds, "runs")
     with pytest.raises(UserError, match=r"^at is '30-21', a range that ends before it begins$"):
         check_at("30-21", 100, "runs")
 

@@ -26,6 +26,27 @@ BROKEN = {
     "import sys\nsys.exit(0)\n": "turns.py, line 2: importing it ends Python (sys.exit)",
     "x = 1\nx = x / 0\n": "my/selection/turns.py, line 2: ZeroDivisionError: division by zero",
 }
+OWN = """from dataclasses import dataclass
+from cohort.core.components import parameter
+from cohort.core.metric import Metric
+from cohort.selection.selector import MetricRecording, Selector
+@dataclass(frozen=True, kw_only=True)
+class Own(Selector{base}):
+    name = "turns"
+    {body}
+    def select(self, state, candidates, view, rng):
+        return candidates[:1]
+"""
+BROKEN |= {
+    OWN.format(base=base, body=body): sentence
+    for base, body, sentence in (
+        (", MetricRecording", "", "turns.py: Own lacks the method measure"),
+        ("", "rate: tuple = (0, 1)", "Own has a parameter of a type that no config has: <class 't"),
+        ("", "rate: int = parameter(9, maximum=8)", "Own: the default of rate: 9 is greater than"),
+        ("", "rate: int = parameter(9, maximun=8)", "'maximun' is no keyword of JSON Schema"),
+        ("", "metrics = {'own': Metric('Own')}", "only a selector that extends MetricRecording"),
+    )
+}
 
 
 @pytest.fixture

@@ -160,6 +160,8 @@ def _export(plan: Plan, study: str, folder: Path, is_handin: bool) -> int:
     added, dropped = len(runs.keys() - before), len(before - runs.keys())
     summary = f"{folder}: {len(runs)} of {counted(len(total), 'run')}, {added} of them new"
     lost = f"; {dropped} dropped that {study} no longer has" if dropped else ""
+    replaced = sum(runs.get(run.header["digest"], run).header != run.header for run in released)
+    lost += f"; {replaced} replaced by runs of this folder" if replaced else ""
     print(f"{summary}, {size:.2f} MB{lost}")
     return len(runs)
 

@@ -1,13 +1,11 @@
-"""Where things stand: `cohort status` counts cells by state and says what is missing and what that
-costs; `cohort show` prints what stands behind a figure or table, or what a record holds and why its
-cell would be trained."""
+"""Where things stand: `cohort status` counts cells by state and says what the missing ones cost;
+`cohort show` prints what stands behind a figure, a table or a record."""
 
 import argparse
 import contextlib
 import json
 import re
 import shlex
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -39,29 +37,19 @@ ALWAYS = ("done", "missing")  # the states that have a column even if no cell is
 MAX_LISTED = 20  # cells of a state
 OTHER_DATA = "the settings of the cell, but data of another checksum or scaling"
 MAX_OTHER_RECORDS = 5  # in the same folder, compared with the cell
-REFRESH_SECONDS = 2.0  # between updates of --follow
-CLEAR = "\x1b[H\x1b[J"  # the terminal's screen
 
 
 def status_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the studies, what to print instead of their status, and --json."""
     shared.add_studies(parser)
-    instead = parser.add_mutually_exclusive_group()
     text = "estimate the time of the missing cells, and the jobs that a cluster sees"
-    instead.add_argument("--cost", action="store_true", help=text)
-    text = "follow the cells until all are done"
-    instead.add_argument("--follow", action="store_true", help=text)
+    parser.add_argument("--cost", action="store_true", help=text)
     parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
 
 
 def status_command(options: argparse.Namespace) -> None:
     """Print the status of the studies, or their cost."""
-    if options.follow and options.json:
-        raise UserError("--follow prints no JSON; leave out one of the two")
     plan = shared.load_plan(options)
-    if options.follow:
-        _follow(plan)
-        return
     by_experiment = statuses(plan)
     if options.cost:
         costs = summarize_cost(plan, by_experiment)
@@ -71,39 +59,15 @@ def status_command(options: argparse.Namespace) -> None:
         shared.report(lines, lambda: summarize(plan, by_experiment), as_json=options.json)
 
 
-def _follow(plan: Plan) -> None:
-    """Show the status every few seconds, on a cleared screen or, in a pipe, whenever the state of a
-    cell has changed, until all cells that can run here are done."""
-    finished: dict[str, CellStatus] = {}
-    before: list[str] = []
-    with contextlib.suppress(KeyboardInterrupt):
-        while True:
-            by_experiment = statuses(plan, finished)
-            cells = unique_cells(by_experiment)
-            states = [status.state for status in cells]
-            if shared.is_terminal() or states != before:
-                clear = CLEAR if shared.is_terminal() else ""
-                print(clear + "\n".join(status_lines(plan, by_experiment)), flush=True)
-            if all(status.is_finished or status.state == "waiting" for status in cells):
-                return
-            finished = {status.cell.digest: status for status in cells if status.is_finished}
-            before = states
-            time.sleep(REFRESH_SECONDS)
-
-
-def statuses(plan: Plan, finished: Mapping[str, CellStatus] = {}) -> Statuses:
-    """Read the states of all cells of the listed studies, those that cannot be run here included.
-    `finished` cells, by digest, are not read again while their records exist."""
+def statuses(plan: Plan) -> Statuses:
+    """Read the states of all cells of the listed studies, with those that cannot be run here."""
     rows, slurm_logs = plan.rows(plan.listed), cell_states.find_slurm_logs()
     skipped = ((study, name) for study in plan.listed for name in plan.study(study).skipped)
-    by_digest = {key: status for key, status in finished.items() if Path(status.cell.path).exists()}
+    digests = dict.fromkeys(row.digest for group in rows.values() for row in group)
+    by_digest = {key: cell_states.status_of(plan.cells[key], slurm_logs) for key in digests}
     by_experiment = {}
     for key in dict.fromkeys([*rows, *skipped]):
-        digests = [row.digest for row in rows.get(key, [])]
-        for digest in digests:
-            if digest not in by_digest:
-                by_digest[digest] = cell_states.status_of(plan.cells[digest], slurm_logs)
-        by_experiment[key] = [by_digest[digest] for digest in digests] + [
+        by_experiment[key] = [by_digest[row.digest] for row in rows.get(key, [])] + [
             CellStatus(plan.cells[row.digest], "waiting", reason=reason)
             for row, reason in plan.skipped(*key)
         ]
@@ -150,8 +114,7 @@ def status_lines(plan: Plan, by_experiment: Statuses) -> Iterator[str]:
 
 
 def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
-    """For JSON: counts of cells by state and of restored ones, every unfinished cell, held jobs,
-    hours left, notes, and the cells that own files made in another version."""
+    """For JSON: counts of cells by state, each unfinished cell, held jobs, hours left, notes."""
     cells = unique_cells(by_experiment)
     experiments = []
     for (study, experiment), group in by_experiment.items():

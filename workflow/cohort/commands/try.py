@@ -53,6 +53,8 @@ def try_command(options: argparse.Namespace) -> None:
             print(line)
     for sentence in user_files.changed_sentences(status.changed for status in item.statuses()):
         print(sentence)
+    if not options.dry_run and not is_complete:
+        sys.exit(1)
 
 
 def _item_with_strategies(options: argparse.Namespace) -> PlannedItem:

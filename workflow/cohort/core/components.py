@@ -17,6 +17,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
+from jsonschema import Draft202012Validator
+
 from cohort.core import user_files
 from cohort.core.errors import UserError, suggest
 
@@ -73,6 +75,8 @@ C = TypeVar("C", bound=Component)
 
 def parameter(default: Any = dataclasses.MISSING, *, help: str = "", **schema: Any) -> Any:
     """A dataclass field with a description and JSON Schema keywords (`minimum=0`, ...)."""
+    if unknown := schema.keys() - Draft202012Validator.VALIDATORS.keys():
+        raise TypeError(f"'{min(unknown)}' is no keyword of JSON Schema")
     return dataclasses.field(default=default, metadata={"schema": schema | {"description": help}})
 
 
@@ -115,10 +119,26 @@ class Catalog(Mapping[str, type[C]]):
                 is_component = isinstance(cls, type) and issubclass(cls, self._base)
                 if not is_component or cls.__module__ != module.__name__ or "name" not in vars(cls):
                     continue
+                _check_class(cls, f"{module.__file__}: {cls.__name__}")
                 first = self.by_name.setdefault(cls.name, cls)
                 if first is not cls:
                     taken = f"'{cls.name}' is the name of {first.__module__}.{first.__name__}"
                     raise UserError(f"{module.__file__}: {taken} already; rename {cls.__name__}")
+
+
+def _check_class(cls: type[Component], where: str) -> None:
+    """Raise UserError for a component of the user's that no config can give."""
+    if methods := sorted(getattr(cls, "__abstractmethods__", ())):
+        raise UserError(f"{where} lacks the method {methods[0]}")
+    try:
+        properties = schema_of(cls)["properties"]
+    except (KeyError, NameError) as error:
+        raise UserError(f"{where} has a parameter of a type that no config has: {error}") from None
+    for field in dataclasses.fields(cls):
+        errors = Draft202012Validator(properties[field.name]).iter_errors(field.default)
+        is_given = field.default not in (None, dataclasses.MISSING)
+        if is_given and (problem := next(errors, None)):
+            raise UserError(f"{where}: the default of {field.name}: {problem.message}")
 
 
 @functools.cache

@@ -220,6 +220,8 @@ def _sentence(error: ValidationError) -> str:
         choices: Any = error.validator_value if rule == "enum" else [error.validator_value]
         near = suggest(str(value)[:MAX_CHARS], choices)
         return f"{key} is {_quoted(value)}, which is not known{near}"
+    if rule == "not" and error.validator_value == {"multipleOf": 2}:
+        return f"{key} is {_quoted(value)}, but must be odd"
     message = error.message.replace(repr(value), _quoted(value))
     has_digits = isinstance(value, str) and re.search("[0-9]", value)
     if rule == "type" and error.validator_value == "number" and has_digits:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cohort.core import sealed_json, user_files
+from cohort.core import UserError, sealed_json, user_files
 from cohort.records.history import PROFILE, History
 from cohort.records.record import ARRAY_GROUPS, CLIENT_ARRAYS, Record, read
 from cohort.results import names, series
@@ -64,6 +64,7 @@ def collect(
         seen[cell["digest"]] += 1
         again = f" {seen[cell['digest']]}" if seen[cell["digest"]] > 1 else ""
         result = (result_of or read_result)(cell["path"])
+        _check_labels(cell, result.attributes.get("settings", {}))
         runs.append(cell | {"status": result.status} | result.attributes)
         parts.append(result.values if len(result.values) else PLACEHOLDER_ROW)
         head = {key: experiment[key] for key in ("study", "experiment")}
@@ -81,6 +82,15 @@ def collect(
     table = labels.join(pd.concat(parts, ignore_index=True)).astype(TYPES)
     table = pd.concat([table, costs_to_baseline(table).astype(TYPES)], ignore_index=True)
     series.write_metrics(output, table, {**experiment, "cells": runs}, sources)
+
+
+def _check_labels(cell: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """Raise UserError for a run with other parameters than its labels: since a default changed."""
+    for label, value in cell["labels"].items():
+        part, _, name = label.partition(".")
+        if name and (trained := settings.get(part, {}).get(name, value)) != value:
+            fix = "change its default back, or raise the component's science version"
+            raise UserError(f"{cell['path']} has {label} {trained}, not {value}: {fix}")
 
 
 def read_result(path: str | Path) -> CellResult:

@@ -84,6 +84,8 @@ def _declared() -> dict[str, Metric]:
         owner = f"metrics of {component.__module__}.{component.__name__}"
         if not isinstance(component.metrics, Mapping):
             raise UserError(f"{owner}: must be metrics by name")
+        if component.name in SELECTORS and component.metrics and not hasattr(component, "measure"):
+            raise UserError(f"{owner}: only a selector that extends MetricRecording records any")
         for name, metric in component.metrics.items():
             if not isinstance(metric, Metric) or not re.fullmatch("[a-z][a-z0-9_]*", name):
                 form = "a name of a-z, 0-9 and _, with a Metric"

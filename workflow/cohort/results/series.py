@@ -311,5 +311,5 @@ def check_at(at: int | str, rounds: int, owner: str) -> None:
     first, _, last = str(at).partition("-")
     if first.isdigit() and last.isdigit() and int(first) > int(last):
         raise UserError(f"at is '{at}', a range that ends before it begins")
-    if limits and rounds < ENDED_EARLY * limits[1]:
+    if limits and rounds < limits[1]:
         raise UserError(f"at is {at}, but {owner} end after {rounds} rounds")

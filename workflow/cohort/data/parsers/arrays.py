@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import UserError
 from cohort.data.parsers.pictures import PICTURES, decode_picture
 from cohort.data.raw import explain_broken_file, read_npz
 from cohort.data.sampling import draw_part, draw_stratified
@@ -62,7 +62,7 @@ def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     pairs = [("x", "y")] if "x" in arrays else [(f"x_{part}", f"y_{part}") for part in SPLITS]
     for name in (name for pair in pairs for name in pair):
         if name not in arrays:
-            raise UserError(f"{path}: holds no array '{name}'{suggest(name, arrays)}")
+            raise UserError(f"{path}: holds {', '.join(arrays)}, but needs x, y or x_train, ...")
     for x, y in pairs:
         values, names = arrays[x], arrays[y]
         if values.dtype.kind not in "iuf" or values.ndim not in (2, 3, 4) or not values.size:
