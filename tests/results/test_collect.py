@@ -82,7 +82,8 @@ def test_a_run_with_another_parameter_than_its_label_is_refused(tmp_path: Path) 
     made.header["settings"] |= {"selector": {"name": "ucb", "exploration": 0.5}}
     write(tmp_path / "r.h5", made)
     collected(tmp_path, [{"labels": {"seed": 0, "selector.exploration": 0.5, "server.beta": 1}}])
-    with pytest.raises(UserError, match="has selector.exploration 0.5, not 5.0: change its default"):
+    collected(tmp_path, [{"labels": {"seed": 0, "selector.exploration": None}}])  # not on its axis
+    with pytest.raises(UserError, match=r"exploration 0\.5, not 5\.0: change its default back"):
         collected(tmp_path, [{"labels": {"seed": 0, "selector.exploration": 5.0}}])
 
 

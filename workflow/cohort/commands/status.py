@@ -81,8 +81,7 @@ def unique_cells(by_experiment: Statuses) -> list[CellStatus]:
 
 
 def status_lines(plan: Plan, by_experiment: Statuses) -> Iterator[str]:
-    """Yield a table of each experiment's cells by state, and lines on cells under way, jobs that
-    SLURM holds, the time left, released runs, and failures."""
+    """Yield a table of cells by state, then lines on those under way, held, released or failed."""
     cells = unique_cells(by_experiment)
     occurring = {*ALWAYS, *(status.state for status in cells)}
     states = [state for state in STATES if state in occurring]
@@ -177,8 +176,7 @@ def summarize_cost(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
 
 
 def cost_lines(costs: Mapping[str, Any]) -> Iterator[str]:
-    """Yield each experiment's missing cells, their estimated time and the jobs that they request,
-    and the time of all at the pace of the cells that have finished."""
+    """Yield each experiment's missing cells, their estimated time and the jobs they request."""
     rows = []
     for experiment in costs["experiments"]:
         name, hours = f"{experiment['study']}.{experiment['experiment']}", experiment["core_hours"]

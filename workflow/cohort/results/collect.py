@@ -88,7 +88,7 @@ def _check_labels(cell: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     """Raise UserError for a run with other parameters than its labels: since a default changed."""
     for label, value in cell["labels"].items():
         part, _, name = label.partition(".")
-        if name and (trained := settings.get(part, {}).get(name, value)) != value:
+        if name and value not in (None, trained := settings.get(part, {}).get(name, value)):
             fix = "change its default back, or raise the component's science version"
             raise UserError(f"{cell['path']} has {label} {trained}, not {value}: {fix}")
 

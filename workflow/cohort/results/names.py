@@ -84,11 +84,13 @@ def _declared() -> dict[str, Metric]:
         owner = f"metrics of {component.__module__}.{component.__name__}"
         if not isinstance(component.metrics, Mapping):
             raise UserError(f"{owner}: must be metrics by name")
-        if component.name in SELECTORS and component.metrics and not hasattr(component, "measure"):
+        is_selector = hasattr(component, "select")
+        if is_selector and component.metrics and not hasattr(component, "measure"):
             raise UserError(f"{owner}: only a selector that extends MetricRecording records any")
         for name, metric in component.metrics.items():
-            if not isinstance(metric, Metric) or not re.fullmatch("[a-z][a-z0-9_]*", name):
-                form = "a name of a-z, 0-9 and _, with a Metric"
+            is_metric = isinstance(metric, Metric) and (metric.by == "round" or not is_selector)
+            if not is_metric or not re.fullmatch("[a-z][a-z0-9_]*", name):
+                form = "a name of a-z, 0-9 and _, with a Metric by round"
                 raise UserError(f"{owner}: '{name}' must be {form}")
             if metrics.setdefault(name, metric) != metric or name in RECORDED:
                 raise UserError(f"{owner}: '{name}' is another metric already")
