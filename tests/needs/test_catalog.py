@@ -65,7 +65,7 @@ def test_a_selectors_metric_is_recorded_in_every_round():
 def declared_with(monkeypatch: pytest.MonkeyPatch, *metrics: Any) -> dict:
     """The declared metrics with further selectors, which declare these."""
     for number, own in enumerate(metrics):
-        selector = type(f"Selector{number}", (Random,), {"metrics": own})
+        selector = type(f"Selector{number}", (Random,), {"metrics": own, "measure": None})
         monkeypatch.setitem(SELECTORS.by_name, f"selector{number}", selector)
     return names._declared()
 
