@@ -434,8 +434,8 @@ def _notes(comparison: Comparison) -> list[str]:
         f"Friedman's test finds a difference (p = {standings.p_value or 0:.2g}). Bold: Nemenyi's, "
         "over these settings at 5 %, does not tell it apart from the first.": is_tested
         and not standings.no_ranking,
-        "[95 % intervals] are over seeds, not over settings: what other seeds would change, by a "
-        "bootstrap of the seeds within each setting, paired over strategies.": True,
+        "[95 % intervals] are over seeds, not over settings: what other seeds would change; those "
+        "of ranks by a bootstrap of the seeds within each setting, paired over strategies.": True,
         "Ahead: the share of seeds in which it is ahead of FedAvg, a tie half. Further columns are "
         "means over all runs.": True,
         f"{left_out} left out, since not all strategies have their seed.": standings.left_out > 0,
