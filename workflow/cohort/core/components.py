@@ -17,11 +17,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
-from jsonschema import Draft202012Validator
-
-from cohort.core import user_files
+from cohort.core import lazy, user_files
 from cohort.core.errors import UserError, suggest
 
+jsonschema = lazy("jsonschema")
 JSON_TYPES: dict[Any, str] = {
     **{int: "integer", float: "number", str: "string", bool: "boolean"},
     **{list: "array", dict: "object", types.NoneType: "null"},
@@ -75,8 +74,6 @@ C = TypeVar("C", bound=Component)
 
 def parameter(default: Any = dataclasses.MISSING, *, help: str = "", **schema: Any) -> Any:
     """A dataclass field with a description and JSON Schema keywords (`minimum=0`, ...)."""
-    if unknown := schema.keys() - Draft202012Validator.VALIDATORS.keys():
-        raise TypeError(f"'{min(unknown)}' is no keyword of JSON Schema")
     return dataclasses.field(default=default, metadata={"schema": schema | {"description": help}})
 
 
@@ -135,7 +132,10 @@ def _check_class(cls: type[Component], where: str) -> None:
     except (KeyError, NameError) as error:
         raise UserError(f"{where} has a parameter of a type that no config has: {error}") from None
     for field in dataclasses.fields(cls):
-        errors = Draft202012Validator(properties[field.name]).iter_errors(field.default)
+        validator = jsonschema.Draft202012Validator(properties[field.name])
+        if unknown := properties[field.name].keys() - {*validator.VALIDATORS, "description"}:
+            raise UserError(f"{where}.{field.name}: '{min(unknown)}' is no keyword of JSON Schema")
+        errors = validator.iter_errors(field.default)
         is_given = field.default not in (None, dataclasses.MISSING)
         if is_given and (problem := next(errors, None)):
             raise UserError(f"{where}: the default of {field.name}: {problem.message}")
