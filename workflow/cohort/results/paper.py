@@ -63,7 +63,7 @@ def paper_files(study: str) -> tuple[Path, Path]:
     """The path of a paper's file of single values and of that of curves; either may be missing."""
     single, curves = f"{study}.csv", f"{study}_curves.csv"
     own, ours = user_files.folder() / FOLDER.name, shipped(FOLDER)
-    having = [path for path in (own, ours) if any((path / n).exists() for n in (single, curves))]
+    having = [path for path in (own, ours) if (path / single).exists() or (path / curves).exists()]
     folder = [*having, own][0]
     return folder / single, folder / curves
 
