@@ -62,9 +62,9 @@ def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
 def paper_files(study: str) -> tuple[Path, Path]:
     """The path of a paper's file of single values and of that of curves; either may be missing."""
     single, curves = f"{study}.csv", f"{study}_curves.csv"
-    own, ours = user_files.folder() / FOLDER.name, shipped(FOLDER)
-    having = [path for path in (own, ours) if (path / single).exists() or (path / curves).exists()]
-    folder = [*having, own][0]
+    own_folder = user_files.folder() / FOLDER.name
+    is_own = (own_folder / single).exists() or (own_folder / curves).exists()
+    folder = own_folder if is_own else shipped(FOLDER)
     return folder / single, folder / curves
 
 
