@@ -85,7 +85,7 @@ def collect(
 
 
 def _check_labels(cell: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    """Raise UserError for a run with other parameters than its labels: since a default changed."""
+    """Raise UserError for a run that a changed default has put under a label of another value."""
     for label, value in cell["labels"].items():
         part, _, name = label.partition(".")
         if name and value not in (None, trained := settings.get(part, {}).get(name, value)):

@@ -111,7 +111,7 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str], *, narro
         is_complete = counts["done"] == counts["planned"]
         notes = [note] if is_complete else [*notes, note.removeprefix("n = ")]
     gaps = _gaps(kind, cells, begun, len(panels), style)
-    matches = [match for *_, found in parts for match in found if style.shows(match.labels)]
+    matches = [match for *_, paper in parts for match in paper if style.shows(match.labels)]
     if reasons := doubts(value.doubtful for match in matches for value in match.values):
         remarks = [*remarks, f"some of the paper's values are doubtful: {reasons}"]
     text = "; ".join([*notes, *kind.remarks(measured[0], style), *gaps, *remarks])
