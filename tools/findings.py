@@ -115,7 +115,8 @@ def _claim_parts(claim: JudgedClaim) -> Iterator[Part]:
         names = {value for point in comparison["points"] for value in point["labels"].values()}
         quantities = {"shown": evidence["shown"]}
         if evidence["difference"]:
-            quantities["difference"] = evidence["difference"]["text"]
+            mean, seeds = (evidence["difference"][name] for name in ("mean", "seeds"))
+            quantities["difference"] = f"{mean}, {seeds}"  # its bounds are no interval
         yield names, quantities
 
 

@@ -42,7 +42,7 @@ TABLES = {  # those with printed numbers beside which there are enough seeds, an
     "peco": {"tab2": "Table II"},
     "ucb": {"results": "results"},
     "fedentopt": {"tab1": "Table I", "tab2": "Table II", "tab3": "Table III", "tab6": "Table VI"},
-    "stratify": {"tab1": "Table I", "transfers": "Section V-F"},
+    "stratify": {"tab1": "Table I"},
 }
 COLORS = {"agrees": "#009E73", "differs": "#D55E00", "cannot tell": "#999999"}  # of verdicts
 MAX_FINDINGS = 5  # findings of the showdown in README.md
@@ -94,11 +94,17 @@ def section(study: str) -> str:
     return "\n\n".join([_provenance_text(study, read_release(ROOT / RELEASED / study)), *tables])
 
 
+def _quotes(study: str) -> dict[str, dict[str, str]]:
+    """Those claims of a study, as declared, that quote its paper, by name."""
+    entries = read_yaml(ROOT / "config/studies" / f"{study}.yaml")["claims"]
+    return {name: entry for name, entry in entries.items() if "quote" in entry}
+
+
 def _judged(study: str) -> list[JudgedClaim]:
     """The verdicts by the released runs on those claims of a study that quote its paper."""
-    entries = read_yaml(ROOT / "config/studies" / f"{study}.yaml")["claims"]
+    quotes = _quotes(study)
     with released(study) as plan:
-        return [claim for claim in judged(plan, study) if "quote" in entries[claim.claim]]
+        return [claim for claim in judged(plan, study) if claim.claim in quotes]
 
 
 def rows_with_runs(table: str) -> str:
@@ -204,6 +210,7 @@ def _summary(printed: DataFrame, claims: Mapping[str, Sequence[JudgedClaim]]) ->
     against = sum(claim.paper == NOT_HELD for claim in all_claims)
     undecided = len(all_claims) - measured[HELD] - measured[NOT_HELD] - measured[NOT_ENOUGH]
     total, agree, differ, unclear = _counts(printed)
+    sentences = {entry["quote"] for study in claims for entry in _quotes(study).values()}
     return (
         f"Only a part has been run so far: of {total} printed numbers that can be compared, "
         f"{agree} agree with ours, {differ} differ, and for {unclear} the runs spread too much to "
@@ -211,9 +218,9 @@ def _summary(printed: DataFrame, claims: Mapping[str, Sequence[JudgedClaim]]) ->
         "Compared are the printed numbers for which we have at least "
         f"{ENOUGH_SEEDS} seeds; the others have not been run. [Whether they agree](docs/claims.md) is "
         "decided by intervals over seeds. Smallest and largest gap: our number minus the paper's, "
-        f"in points. Of the papers' {len(all_claims)} claims, our runs confirm {measured[HELD]}, refute "
-        f"{measured[NOT_HELD]} and leave {undecided} undecided; the others have not been run. {against} "
-        f"of the {len(all_claims)} are [contradicted by their own paper's numbers]"
+        f"in points. Of {len(all_claims)} claims in {len(sentences)} sentences of the papers, our runs "
+        f"confirm {measured[HELD]}, refute {measured[NOT_HELD]} and leave {undecided} undecided; the "
+        f"others have not been run. {against} of the {len(all_claims)} are [contradicted by their own paper's numbers]"
         "(docs/contradictions.md)."
     )
 
@@ -222,7 +229,7 @@ def _contradictions(claims: dict[str, list[JudgedClaim]]) -> str:
     items, ties = [], []
     for study, judged_ones in claims.items():
         ties += [f"`{study}.{claim.claim}`" for claim in judged_ones if claim.paper == TIE]
-        entries = read_yaml(ROOT / "config/studies" / f"{study}.yaml")["claims"]
+        entries = _quotes(study)
         for name in (claim.claim for claim in judged_ones if claim.paper == NOT_HELD):
             entry = entries[name]
             items.append(

@@ -59,8 +59,9 @@ def test_cohorts_are_those_of_the_algorithm(seed: int, monkeypatch: pytest.Monke
     cohort = selector.select({"loss": losses}, there, view_of(sizes, m), default_rng(seed))
     values = {int(k): math.sqrt(sizes[k]) * float(losses[k]) for k in there}
     highest = max((value for value in values.values() if value < math.inf), default=0.0)
-    values = {client: min(value, highest) for client, value in values.items()}
-    assert cohort.tolist() == algorithm_1(values, alphas, m, default_rng(seed))
+    values, rng = {k: min(value, highest) for k, value in values.items()}, default_rng(seed)
+    values = {client: values[client] for client in rng.permutation(there).tolist()}
+    assert cohort.tolist() == algorithm_1(values, alphas, m, rng)
 
 
 def test_who_does_not_answer_keeps_its_value():

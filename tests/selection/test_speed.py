@@ -1,6 +1,7 @@
 """FedCS and TiFL, which know how long clients take, against their papers' pseudo code."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -90,7 +91,7 @@ class Algorithm2:
 
     def chances(self, r: int, accuracies: np.ndarray, there: set[int]) -> list[float]:
         if r % self.interval == 0:
-            before = self.accuracy.get(r - self.interval, [0.0] * len(self.tiers))
+            before = self.accuracy.get(r - self.interval, [math.nan] * len(self.tiers))
             self.accuracy[r] = list(before)
             for number, tier in enumerate(self.tiers):
                 reported = [float(accuracies[k]) for k in tier if k in there]
@@ -107,7 +108,7 @@ class Algorithm2:
         return [odds / sum(open_odds) for odds in open_odds]
 
     def change_probabilities(self, accuracy: list[float]) -> None:
-        ascending = sorted(range(len(self.tiers)), key=lambda number: accuracy[number])
+        ascending = sorted(range(len(self.tiers)), key=lambda k: np.nan_to_num(accuracy[k], nan=1))
         n = sum(credits > 0 for credits in self.credits)
         rank = 0
         for number in ascending:

@@ -26,7 +26,7 @@ roles-5,fedavg,test_accuracy,last,0.1,,,,1,1,1,1,0
 """
 NOTES = (
     "Test accuracy (%), last evaluation: mean ± standard deviation over seeds [95 % interval of the mean] (number of runs). "
-    "†: a run diverged; it counts with the worst value: the lowest accuracy, chance level at most, the largest loss, never for a target. –: not planned, or no value in these runs."
+    "†: a run diverged; it counts with the worst value: the lowest accuracy, chance level at most, the largest loss, never for a target; otherwise with its rounds until then. –: not planned, or no value in these runs."
 )
 MARKDOWN = rf"""**100% & more**
 

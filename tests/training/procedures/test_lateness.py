@@ -99,6 +99,10 @@ def test_pools_and_probes(run: Callable[..., RunState]):
     # the last two have equal times after the first: 2 + 1, 8 + 10, 2 + 10, 2
     assert set(probed.history.responders[0]) == {0, 2, 3}
     assert costs(probed, "client_steps") == [6]  # two each, one of them as a probe
+    # of two epochs of 4, 2 and 3 samples the probe takes the place of the first, whatever it took
+    options = {"cohort": 3, "J": "J2e", "batch": 1}
+    probed = run(Probe(pool=4, batches=1), participation="overselect-1.3", **options)
+    assert costs(probed, "client_steps") == [3 + 4 + 2 + 3]
 
 
 def test_over_selection_chooses_a_multiple_but_no_more_than_there_are():

@@ -12,9 +12,9 @@ ROUNDING = 1e-9  # by which a sum of shares may exceed 1
 class Metric:
     """The title of a metric, and how to show its stored numbers: times `scale`, in `unit`, with
     `digits` decimals in a table. Components declare theirs in `metrics`, by the recorded name.
-    Values are from 0 up, and shares (in %) at most 1, unless `signed`. Those that are `whole` have
-    no fractions. In a run that does not diverge they are finite, unless `partial`: a round may have
-    none."""
+    Values are from 0 up, and shares (in %, or `normalized`) at most 1, unless `signed`. Those that
+    are `whole` have no fractions. In a run that does not diverge they are finite, unless `partial`:
+    a round may have none."""
 
     title: str
     unit: str = ""
@@ -22,6 +22,7 @@ class Metric:
     digits: int = 3
     better: Literal["high", "low", ""] = ""
     by: Literal["round", "step", "client", "class", "label", "pair"] = "round"
+    normalized: bool = False
     signed: bool = False
     whole: bool = False
     partial: bool = False
@@ -31,10 +32,15 @@ class Metric:
         """The metric's title with its unit, as on an axis."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
+    @property
+    def highest(self) -> float:
+        """The largest value that can be recorded."""
+        is_share = (self.unit == "%" or self.normalized) and not self.signed
+        return 1.0 if is_share else np.inf
+
     def is_plausible(self, values: np.ndarray, *, diverged: bool = False) -> np.ndarray:
         """Boolean mask: which values a run can have recorded for this metric."""
-        lowest = -np.inf if self.signed else 0.0
-        highest = 1 + ROUNDING if self.unit == "%" and not self.signed else np.inf
+        lowest, highest = -np.inf if self.signed else 0.0, self.highest + ROUNDING
         may_lack = (self.partial or diverged) and not self.whole
         possible = (lowest <= values) & (values <= highest) & (np.isfinite(values) | may_lack)
         if self.whole:
@@ -42,8 +48,8 @@ class Metric:
         return possible | (np.isnan(values) & may_lack)
 
     def clip_interval(self, mean: float, interval: tuple[float, float]) -> tuple[float, float]:
-        """Cut an interval around a mean, both as shown, at 0, and at 100 % if it is of a share."""
+        """Cut an interval around a mean, both as shown, at 0, and at 1 or 100 % for a share."""
         if self.signed or mean < 0:
             return interval
-        highest = 100.0 if self.unit == "%" and mean <= 100 else np.inf
-        return max(interval[0], 0.0), min(interval[1], highest)
+        highest = self.highest * self.scale
+        return max(interval[0], 0.0), min(interval[1], highest if mean <= highest else np.inf)

@@ -388,8 +388,9 @@ class EqualSizes(Scheme):
 
 @dataclass(frozen=True, kw_only=True)
 class DirichletClients(EqualSizes):
-    """Dirichlet label skew by client (Hsu et al. 2019): each draws its shares of the classes from
-    Dir(alpha), and by these its samples one after another, from classes that have some left."""
+    """Dirichlet label skew by client (Hsu et al. 2019, whose alpha is ours times the classes): each
+    draws its shares of the classes from Dir(alpha), and by these its samples one after another,
+    from classes that have some left."""
 
     name: ClassVar[str] = "dirclients"
     alpha: float = parameter(exclusiveMinimum=0, help="concentration: small is skewed")

@@ -481,10 +481,16 @@ def leaders(scores: Scores) -> set[str]:
     return {name for name, gap in zip(scores.strategies, behind, strict=True) if gap < limit}
 
 
+def shared_runs(runs: DataFrame, label: str) -> DataFrame:
+    """The values of runs: a column for each value of the label, a row for each seed and setting
+    that all of them have."""
+    return runs.pivot(index=["seed", "setting"], columns=label, values="value").dropna()
+
+
 def means_by_seed(runs: DataFrame, label: str) -> DataFrame:
     """The mean of each value of the label over the settings that all values have: a column for each
     value, a row for each seed that all have in all of these settings."""
-    shared = runs.pivot(index=["seed", "setting"], columns=label, values="value").dropna()
+    shared = shared_runs(runs, label)
     settings = shared.index.unique("setting").size
     complete = shared.groupby("seed").filter(lambda group: len(group) == settings)
     return complete.groupby("seed").mean()

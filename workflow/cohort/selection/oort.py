@@ -240,7 +240,7 @@ class Tifl(Selector, ConditionalNeeds):
     only while some are left and any of its clients is available; all are drawn alike at first. In
     every `interval`-th round all available clients evaluate the global model on their own samples.
     If the mean accuracy of the tier drawn last is then no higher than an interval before, tiers are
-    drawn by the rank of their accuracy, the worst most often. A cohort may lack absent clients.
+    drawn by the rank of their accuracy, the worst most often. A cohort is no larger than its tier.
     """
 
     name: ClassVar[str] = "tifl"
@@ -261,7 +261,7 @@ class Tifl(Selector, ConditionalNeeds):
             "tier": tier,
             "credits": np.full(self.tiers, credits),
             "odds": np.ones(self.tiers),
-            "accuracy": np.zeros(self.tiers),
+            "accuracy": np.full(self.tiers, np.nan),
             "last": np.zeros(1, dtype=np.int64),
         }
 

@@ -1,5 +1,5 @@
 """Unbiased sampling: in expectation over cohorts, a round's weighted updates are the size-weighted
-average of all clients' updates."""
+average of all clients' updates (for `optimal-sampling`, nearly that of its pool's)."""
 
 from dataclasses import dataclass
 from typing import ClassVar

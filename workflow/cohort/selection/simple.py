@@ -158,17 +158,19 @@ class Afl(HighestLoss):
 
     The share `alpha1` of the candidates with the lowest values is left out of that; the share
     `alpha3` of the cohort is then drawn uniformly from everybody else. Clients without a value have
-    the highest, unless `unseen` is `never`; those without samples only fill a cohort.
+    the highest, unless `unseen` is `never`; those without samples only fill a cohort. Ties are
+    broken at random.
     """
 
     name: ClassVar[str] = "afl"
+    science: ClassVar[int] = 2  # ties were broken by client number
     needs: ClassVar[frozenset[str]] = frozenset({"received_loss"})
     alpha1: float = parameter(0.75, **SHARE, help="share of clients left out for low values")
     alpha2: float = parameter(0.01, minimum=0, help="how much values count")
     alpha3: float = parameter(0.1, **SHARE, help="share of the cohort that is drawn uniformly")
 
     def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
-        candidates = leave_out_empty(candidates, view)
+        candidates = rng.permutation(leave_out_empty(candidates, view))
         values = np.sqrt(np.maximum(view.sizes[candidates], 1)) * state["loss"][candidates]
         values = np.clip(values, 0, values[np.isfinite(values)].max(initial=0))
         best = np.argsort(values, kind="stable")[floor_share(len(values), self.alpha1) :]

@@ -132,7 +132,8 @@ ALL, START = "all", "start"
 class Scaffold(ServerRule):
     """SCAFFOLD's averaging: a client's control variate estimates its gradient, the server's is the
     mean of all clients'. After each SGD step a client adds the learning rate times its own variate
-    minus the server's. One control variate is sent along with every model.
+    minus the server's. One control variate is sent along with every model. Models are averaged by
+    size, as in NIID-Bench, where the paper's average is plain.
 
     Control variates begin at zero. In NIID-Bench's code all begin at the weights of one random
     network (`start: random`): with a cohort the server's then moves away from those of the others.

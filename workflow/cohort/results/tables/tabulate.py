@@ -27,7 +27,7 @@ pd = lazy("pandas")
 DAGGER, DOUBLE_DAGGER = "†", "‡"
 DIVERGED = (
     "a run diverged; it counts with the worst value: the lowest accuracy, chance level at "
-    "most, the largest loss, never for a target."
+    "most, the largest loss, never for a target; otherwise with its rounds until then."
 )
 NO_RESULT_YET = "no result yet"
 SLASH = " / "

@@ -210,10 +210,10 @@ class FederatedRounds(Rounds):
         """Whether each client's update, of its label counts in this round, is in time. The steps
         and updates of the others are charged, but not computed, because nobody looks at them."""
         settings, sizes = self.task.settings, counts.sum(axis=1)
-        steps = np.array([local_steps(size, settings)[0] for size in sizes])
-        if pool.probes is not None:
-            rows = [pool.probes.clients.index(client) for client in cohort]
-            steps -= pool.probes.steps[rows].cpu().numpy()
+        steps, per_epoch = np.array([local_steps(size, settings) for size in sizes]).T
+        if pool.probes is not None:  # which is the whole first epoch if J counts epochs
+            begin = per_epoch if local_work(settings.J)[1] else self.selector.probe_batches
+            steps = np.maximum(steps - begin, 0)
         seconds = self.seconds(cohort, steps, self.model_bytes * (1 if pool.has_model else 2))
         arriving = self.task.participation.in_time(seconds, settings.cohort)
         in_time = contract.checked_mask(arriving, len(cohort), "in_time")

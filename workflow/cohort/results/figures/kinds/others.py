@@ -20,7 +20,7 @@ from cohort.results.figures import kind, theme
 from cohort.results.figures.theme import Style
 from cohort.results.names import BY_CLIENT, BY_ROUND, METRICS
 from cohort.results.series import AT_HELP, AT_SCHEMA, finite_rows
-from cohort.results.statistics import Sample, means_by_seed
+from cohort.results.statistics import Sample, means_by_seed, shared_runs
 from cohort.settings import SHARD_KEYS
 
 if TYPE_CHECKING:
@@ -116,9 +116,10 @@ class Interval(kind.Kind):
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         panels = [panel for _, panel in measured.groupby([*self.panels()] or (lambda row: 0))]
         seeds = theme.span(len(means_by_seed(panel, self.hue)) for panel in panels)
-        settings = theme.span(panel["setting"].nunique() for panel in panels)
-        shared = f"{seeds} seeds shared by all (settings: {settings})"
-        return [shared, *super().remarks(measured, style), INTERVALS]
+        shared = [shared_runs(panel, self.hue).index.unique("setting") for panel in panels]
+        settings = theme.span(map(len, shared))
+        basis = f"{seeds} seeds shared by all (settings: {settings})"
+        return [basis, *super().remarks(measured, style), INTERVALS]
 
 
 @dataclass(frozen=True, kw_only=True)
