@@ -25,7 +25,7 @@ rule prepare:
         "../environment.yml"
     resources:
         mem_mb=2000,
-        runtime=60,
+        runtime=stages.at_most(60),
     params:
         plan="results/plan/{digest}.json",
     script:

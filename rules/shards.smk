@@ -9,7 +9,7 @@ rule deal:
         "../environment.yml"
     resources:
         mem_mb=2000,
-        runtime=30,
+        runtime=stages.at_most(30),
     params:
         plan="results/plan/{digest}.json",
     script:

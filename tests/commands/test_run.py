@@ -139,6 +139,15 @@ def test_a_record_under_the_name_of_another_cell_is_that_of_no_cell(plan: Plan, 
     assert finished.exists()
 
 
+def test_a_record_that_appeared_while_the_driver_planned_is_kept(plan: Plan):
+    """Snakemake would delete it, and the job train again."""
+    record = Path(finish(next(iter(plan.cells.values()))))
+    driver.keep_new_records(plan.cells.values())
+    record.unlink()
+    restore_records(plan)
+    assert record.exists()
+
+
 def test_a_state_folder_may_go_while_the_driver_looks(plan: Plan, monkeypatch: pytest.MonkeyPatch):
     """`cohort run` deletes what it has published itself."""
     cell = next(iter(plan.cells.values()))

@@ -159,6 +159,23 @@ def test_a_lock_is_held_by_one_and_freed_when_its_holder_dies(start: Start, tmp_
     file.close()
 
 
+def test_a_locked_file_that_another_node_has_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """On NFS its status is an error: its successor is locked."""
+    stale = iter([OSError(errno.ESTALE, "Stale file handle")])
+    status = os.fstat
+
+    def fstat(number: int) -> os.stat_result:
+        if error := next(stale, None):
+            raise error
+        return status(number)
+
+    monkeypatch.setattr(os, "fstat", fstat)
+    with lock(tmp_path / "lock"):
+        assert is_locked(tmp_path / "lock")
+
+
 def test_who_waited_locks_the_file_that_is_there(start: Start, tmp_path: Path):
     """The first holder deletes the file: its successor must not hold a lock that nobody can see."""
     first, second = start("first"), start("second")

@@ -1,6 +1,7 @@
 """How the driver learns from SLURM what became of its jobs."""
 
 import asyncio
+import queue
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ class Executor:
         self.answers, self.wait = True, True
         self._status_query_failures = 0
         self.succeeded: list[str] = []
+        self.failed: list[str] = []
 
     async def check_active_jobs(self, active_jobs: list[SimpleNamespace]) -> AsyncIterator:
         if not self.answers:
@@ -28,6 +30,9 @@ class Executor:
 
     async def sleep(self) -> None:
         await asyncio.sleep(3600)
+
+    def _report_job_error_threadsafe(self, job: SimpleNamespace, message: str) -> None:
+        self.failed.append(message)
 
     def report_job_success(self, job: SimpleNamespace) -> None:
         self.succeeded.append(job.external_jobid)
@@ -103,6 +108,26 @@ def test_the_end_of_the_driver_waits_for_no_check(here: Path):
     asyncio.run(asyncio.wait_for(executor.sleep(), timeout=10))
 
 
+def test_a_job_is_submitted_again_where_the_limit_is_reached(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(slurm, "RESUBMIT_SECONDS", 0)
+    executor = Executor()
+    executor.run_job = None
+    submitted: queue.Queue = queue.Queue()
+    executor._job_submission_executor = SimpleNamespace(submit=lambda run, job: submitted.put(job))
+    patch = watched(executor, set())
+    for _ in range(2):
+        executor._report_job_error_threadsafe(job("", "a.h5"), "error: QOSMaxSubmitJobPerUserLimit")
+        assert submitted.get(timeout=10).output == ["a.h5"]
+    assert capsys.readouterr().err.count("sbatch says 'MaxSubmit'") == 1
+    executor._report_job_error_threadsafe(job("", "a.h5"), "error: Invalid account")
+    assert executor.failed == ["error: Invalid account"]
+    executor.wait = False
+    patch._submit(job("", "a.h5").job)  # the driver has ended
+    assert submitted.empty()
+
+
 def test_held_jobs_of_this_folder(here: Path, capsys: pytest.CaptureFixture[str]):
     assert held_jobs() == []
     digest = "k0123456789ab"
@@ -112,7 +137,8 @@ def test_held_jobs_of_this_folder(here: Path, capsys: pytest.CaptureFixture[str]
         "squeue",
         f"echo '7|JobHeldUser|{comment}|{here}'",
         f"echo '8|job requeued in held state|(null)|{here}'",
-        f"echo '9|Priority|{comment}|{here}'",
+        "echo '9|Priority|two'",
+        f"echo 'lines|{here}'",
         f"echo '10|JobHeldUser|{comment}|/elsewhere'",
     )
     held = [HeldJob("7", "JobHeldUser", (digest,)), HeldJob("8", "job requeued in held state", ())]

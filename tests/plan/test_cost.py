@@ -130,6 +130,7 @@ def test_driver_and_job_request_the_same(plan_of: PlanOf):
             )
             assert driver == job
             requests.add((cell.settings.J, attempt, *driver))
+        assert Stages(plan, cluster).at_most(120) == Stages(None).at_most(120) == 100
         memory = Stages(plan, local).megabytes(wildcards, 1)
         assert memory == pytest.approx(memory_mb(cell, plan.dataset_info(cell)), abs=1)
     short, long = {("J4", 1, 2000, 30), ("J4", 2, 4000, 60)}, {(1, 2000, 100), (2, 4000, 100)}

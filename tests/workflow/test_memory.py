@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cohort.pipeline import driver
 from cohort.pipeline.driver import MEMORY_SHARE, Driver
 
 
@@ -30,6 +31,8 @@ class Workflow:
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(driver, "CGROUPS", tmp_path / "cgroups")
+    monkeypatch.setattr(driver, "OWN_CGROUP", tmp_path / "cgroup")
     return SimpleNamespace(notes=[], datasets={}, config={}, cells={})
 
 
@@ -37,12 +40,12 @@ def resources(
     plan: Any, nodes: int | None = None, *, dryrun: bool = False, **requested: int
 ) -> dict[str, int]:
     workflow = Workflow(nodes, **requested)
-    driver = Driver(plan, workflow)
-    driver.set_up()
+    process = Driver(plan, workflow)
+    process.set_up()
     settings = SimpleNamespace(local_exec=nodes != 100, dryrun_exec=dryrun)
     workflow.executor_plugin = SimpleNamespace(name="some", common_settings=settings)
     if plan:
-        driver.limit_memory()
+        process.limit_memory()
     return workflow.global_resources
 
 
@@ -56,3 +59,11 @@ def test_cells_of_one_machine_take_what_it_has_but_for_a_tenth(plan: Any):
     assert resources(plan, mem_mib=5000) == {"mem_mib": 5000}
     assert resources(plan, nodes=100) == resources(plan, nodes=4, dryrun=True) == {}
     assert resources(None) == {}
+
+
+def test_the_memory_of_a_slurm_job_or_a_container(plan: Any, tmp_path: Path):
+    (tmp_path / "cgroup").write_text("0::/job/step\n")
+    for group, limit in (("job", "2000000000"), ("job/step", "max")):
+        (tmp_path / "cgroups" / group).mkdir(parents=True)
+        (tmp_path / "cgroups" / group / "memory.max").write_text(f"{limit}\n")
+    assert resources(plan) == {"mem_mb": 1800}

@@ -63,6 +63,8 @@ def test_a_saved_state_is_read_back(path: Path, previous: Path):
     assert dict(loaded.history.cost) == {"seconds": [(1, 0.25)]}
     assert np.array_equal(loaded.history.cohorts, [[2, 0], [2, 1], [2, 0]])
     assert sorted(path.parent.iterdir()) == [previous, path]
+    (path.parent / "new").touch()
+    assert path.stat().st_mode == (path.parent / "new").stat().st_mode  # as the umask says
 
 
 def test_every_flipped_bit_and_wrong_length_is_found(path: Path):

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -120,7 +121,9 @@ def pretend(
     monkeypatch: pytest.MonkeyPatch, uuids: list[str], visible: str = "", job: str = ""
 ) -> None:
     """Pretend to be a machine with these GPUs."""
-    for name, value in (("CUDA_VISIBLE_DEVICES", visible), ("SLURM_JOB_ID", job)):
+    group = "k0123456789ab" if job else ""
+    variables = {"CUDA_VISIBLE_DEVICES": visible, "SLURM_JOB_ID": job, "COHORT_GROUP": group}
+    for name, value in variables.items():
         monkeypatch.delenv(name, raising=False)
         if value:
             monkeypatch.setenv(name, value)
@@ -151,7 +154,11 @@ def test_the_device_that_a_cell_gets(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         assert where == torch.device("cpu")
     pretend(monkeypatch, ["a1"], job="17")
     with acquire_device("auto", 1) as first, acquire_device("auto", 1) as second:
-        assert first == second == torch.device("cuda:0")  # the scheduler gave it to both
+        assert {first, second} == {torch.device("cuda:0")}  # the scheduler gave it to both
+    monkeypatch.delenv("COHORT_GROUP")
+    monkeypatch.setattr(gpu_slots.time, "sleep", Mock(side_effect=TimeoutError))
+    with acquire_device("auto", 1), pytest.raises(TimeoutError), acquire_device("auto", 1):
+        pass  # Snakemake within one job
     pretend(monkeypatch, ["a1", "b/2"], job="17")
     with acquire_device("auto", 1) as first, acquire_device("auto", 1) as second:
         assert {first.index, second.index} == {0, 1}  # Snakemake within one large job
@@ -160,6 +167,10 @@ def test_the_device_that_a_cell_gets(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         assert where == torch.device("cpu")
     sentence = "device is cuda, but no GPU is visible here"
     with pytest.raises(UserError, match=sentence), acquire_device("cuda", 1):
+        pass
+    pretend(monkeypatch, [], visible="0", job="17")
+    sentence = r"SLURM gave this job a GPU \(0\), but PyTorch .* sees none"
+    with pytest.raises(UserError, match=sentence), acquire_device("auto", 1):
         pass
 
 

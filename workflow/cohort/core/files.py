@@ -111,9 +111,13 @@ def lock(path: Path, waiting: Callable[[], None] | None = None) -> IO[str]:
                     waiting()
                 file = open(path, "a")  # noqa: SIM115 (the caller closes it)
                 fcntl.flock(file, fcntl.LOCK_EX)
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            try:
+                locked = os.fstat(file.fileno())
+                if locked.st_nlink and os.path.samestat(locked, path.stat()):
                     return file
+            except OSError as error:  # NFS calls a file that another node has deleted stale
+                if error.errno not in (errno.ENOENT, errno.ESTALE):
+                    raise
             file.close()  # the previous holder has deleted this file: lock its successor
 
 

@@ -38,6 +38,7 @@ MEMORY_SHARE = 0.9  # of this machine's memory, for all jobs together
 TRIGGERS = {"mtime", "params"}  # of reruns, as in profiles/default
 DEFAULT_LIMIT = (100, 1)  # Snakemake's max-jobs-per-timespan: jobs and seconds
 SCRIPTS = Path(".snakemake/scripts")  # where Snakemake puts the scripts of running jobs
+CGROUPS, OWN_CGROUP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 WAKE_SECONDS = 0.2
 
 
@@ -82,8 +83,7 @@ class Driver:
         again when Snakemake has set its executor, which is after reading the Snakefile."""
         limited = any(name.startswith("mem") for name in self.workflow.global_resources)
         if stages.trains_locally(self.workflow) and not limited and not self.in_module:
-            megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 10**6
-            self.workflow.register_resource("mem_mb", int(MEMORY_SHARE * megabytes))
+            self.workflow.register_resource("mem_mb", int(MEMORY_SHARE * memory() // 10**6))
 
     def check_executor(self) -> None:
         """Raise a UserError if jobs are to run without this driver's handlers, or on a cluster that
@@ -115,6 +115,8 @@ class Driver:
             freeze_plan(self.plan)
             # An orphan may have published others since, which Snakemake deletes before their jobs.
             remove_published_originals(self.already_recorded)
+            known = {cell.path for cell in self.already_recorded}
+            keep_new_records(cell for cell in self.plan.cells.values() if cell.path not in known)
         # Snakemake's default limit of jobs per second starts a timer for every job that ends, and
         # each wakes the scheduler every second from then on, which takes more and more of a core.
         limit = self.workflow.scheduling_settings.max_jobs_per_timespan
@@ -206,6 +208,26 @@ def remove_published_originals(cells: Iterable[Cell]) -> None:
             (folder / FINISHED).unlink(missing_ok=True)  # `cohort run` may just have deleted it
         with contextlib.suppress(OSError):  # it is not empty, or there is none
             folder.rmdir()
+
+
+def keep_new_records(cells: Iterable[Cell]) -> None:
+    """Put valid records of cells that had none when the driver planned into their state folders:
+    Snakemake deletes them before their jobs, which then publish them instead of training."""
+    for cell in cells:
+        if os.path.exists(cell.path) and is_valid(cell.path, cell.digest):
+            publish(Path(cell.path), paths.state_folder(cell.path) / FINISHED)
+
+
+def memory() -> int:
+    """The bytes of memory that processes may use here: those of the machine, or fewer in a cgroup,
+    such as that of a SLURM job or a container."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    name = OWN_CGROUP.read_text().rpartition("::")[2].strip() if OWN_CGROUP.exists() else ""
+    group = CGROUPS / name.lstrip("/")
+    for folder in (group, *group.parents):
+        with contextlib.suppress(OSError, ValueError):  # there is none, or it is `max`
+            limits.append(int((folder / "memory.max").read_text()))
+    return min(limits)
 
 
 def _write_indexes(plan: Plan) -> None:

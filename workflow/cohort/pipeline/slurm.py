@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,8 +13,11 @@ from typing import Any, NamedTuple
 from cohort.core.errors import UserError
 from cohort.settings import DIGEST
 
-SLURM_COMMANDS = ("sbatch", "scontrol", "scancel")
+SLURM_COMMANDS = ("sbatch", "scontrol", "scancel", "squeue", "sinfo")
 SECONDS = 15  # that a query may take
+FULL = re.compile("MaxSubmit|temporarily unable|Unable to contact|Socket timed out")
+"""What sbatch says where it would take the job later."""
+RESUBMIT_SECONDS = 60.0
 
 
 def check_slurm() -> None:
@@ -46,14 +50,17 @@ def held_jobs() -> list[HeldJob]:
     here, jobs = Path.cwd(), []
     form = "--format=%i|%r|%k|%Z"  # number, reason, comment and folder
     for line in _output("squeue", "--me", "--states=PENDING", "--noheader", form).splitlines():
-        number, reason, comment, folder = line.split("|", maxsplit=3)
-        if "held" in reason.lower() and Path(folder).resolve() == here:
-            jobs.append(HeldJob(number, reason, tuple(re.findall(DIGEST, comment))))
+        fields = line.split("|", maxsplit=3)
+        if len(fields) == 4:  # not a line of a longer comment
+            number, reason, comment, folder = fields
+            if "held" in reason.lower() and Path(folder).resolve() == here:
+                jobs.append(HeldJob(number, reason, tuple(re.findall(DIGEST, comment))))
     return jobs
 
 
 class ExecutorPatch:
-    """Patches Snakemake's SLURM executor (2.8) where it waits for jobs that never report an end.
+    """Patches Snakemake's SLURM executor (2.8) where it waits for jobs that never report an end,
+    or gives up too early.
 
     - Where SLURM does not answer, the executor asks again up to `status_attempts` times, perhaps
       by `sacct`, which never answers without a database, then forgets the jobs. So it asks once,
@@ -62,6 +69,8 @@ class ExecutorPatch:
       job whose outputs were missing and exist at two checks in a row has succeeded, unless SLURM
       says that it runs: it first deletes outputs that an earlier job left, then publishes its own.
     - When it is to end it first sleeps, for up to three minutes.
+    - A job that sbatch refuses has failed, and its retries follow at once. Where the limit of jobs
+      is reached or the controller is away, it is submitted again in a minute.
     - Why a job failed, or was refused by sbatch, is hidden together with the rules (`quiet`).
     """
 
@@ -69,11 +78,32 @@ class ExecutorPatch:
         self.executor, self.dag = workflow.scheduler._executor, workflow.dag
         self.complete: set[str] = set()  # jobs whose outputs existed at the last check
         self.reported: set[HeldJob] = set()
+        self.is_full = False  # whether sbatch has refused a job that it would take later
         self.check, self.sleep = self.executor.check_active_jobs, self.executor.sleep
         workflow.executor_settings.status_attempts = 1
         self.executor.check_active_jobs = self.check_active_jobs
         self.executor.sleep = self.sleep_until_end
         self.executor.print_job_error = _print_job_error
+        self.report_error = self.executor._report_job_error_threadsafe
+        self.executor._report_job_error_threadsafe = self.resubmit_or_report
+
+    def resubmit_or_report(self, submitted: Any, message: str) -> None:
+        """Submit a job again in a while if sbatch says that it is full or away, else report that
+        the job has failed."""
+        if not (reason := FULL.search(message)):
+            self.report_error(submitted, message)
+            return
+        if not self.is_full:
+            self.is_full = True
+            note = "jobs that it refuses are submitted again, once a minute"
+            print(f"sbatch says '{reason[0]}': {note}", file=sys.stderr)
+        timer = threading.Timer(RESUBMIT_SECONDS, self._submit, [submitted.job])
+        timer.daemon = True
+        timer.start()
+
+    def _submit(self, job: Any) -> None:
+        if self.executor.wait:  # until the driver ends
+            self.executor._job_submission_executor.submit(self.executor.run_job, job)
 
     async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
         """Report the jobs that have ended, and yield the others."""

@@ -129,6 +129,10 @@ class Stages:
         cell = self.cell(wildcards.digest)
         return cost.resource_request(cell, self._info(cell), attempt, self._longest)[1]
 
+    def at_most(self, minutes: int) -> int:
+        """The time that a job requests, in a partition whose jobs may end sooner."""
+        return min(minutes, self._longest)
+
     @exit_on_error
     def collect_inputs(self, wildcards: Wildcards) -> Files:
         """The paths of an experiment's records, one for each cell."""

@@ -37,7 +37,10 @@ def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None
     header = json.dumps({"digest": digest} | fields)
     metadata = {"facts": header, "sha256": _checksum(header, tensors)}
     with files.atomic_write(path, keep=path.with_name(PREVIOUS)) as temporary:
+        temporary.touch()
+        mode = temporary.stat().st_mode  # as the umask says; safetensors makes a private file
         safetensors.torch.save_file(tensors, temporary, metadata)
+        temporary.chmod(mode)
 
 
 def load(path: Path, digest: str, like: RunState, device: torch.device) -> Saved | None:

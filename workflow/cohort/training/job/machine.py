@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING
 
 from cohort.core import UserError, explain_errors, lazy
 from cohort.core.files import is_locked, lock, try_lock
+from cohort.training.job.lease import GROUP
 
 if TYPE_CHECKING:
     import torch
@@ -40,11 +41,15 @@ def acquire_device(device: str, jobs_per_gpu: int) -> Iterator[torch.device]:
     if device == "cuda" and not torch.cuda.is_available():
         why = "device is cuda, but no GPU is visible here; use auto or cpu"
         raise UserError(f"config/config.yaml or --device: {why}")
+    assigned = os.environ.get("CUDA_VISIBLE_DEVICES") if "SLURM_JOB_ID" in os.environ else ""
+    if device == "auto" and assigned and not torch.cuda.is_available():
+        why = f"SLURM gave this job a GPU ({assigned}), but PyTorch {torch.__version__} sees none"
+        raise UserError(f"{why}: install one for the node's driver, or set device to cpu")
     if device == "cpu" or not torch.cuda.is_available():
         yield torch.device("cpu")
         return
     gpus = visible_gpus()
-    if "SLURM_JOB_ID" in os.environ and len(gpus) == 1:
+    if GROUP in os.environ and len(gpus) == 1:  # a job of the driver's
         yield torch.device("cuda", 0)
         return
     waiting = partial(print, "all GPUs are busy: waiting for one", flush=True)
