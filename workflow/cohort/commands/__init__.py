@@ -1,1 +1,1 @@
-"""The commands of `cohort`: one module each, with `add_arguments(parser)` and `run(options)`."""
+"""The commands of `cohort`: NAME_command(options), and NAME_arguments(parser) for its options."""

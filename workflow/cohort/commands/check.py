@@ -17,7 +17,6 @@ from cohort.results.claims.judged import NOT_HELD, JudgedClaim, judged_claims
 
 
 def check_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the claim or study, and --json."""
     shared.add_config(parser, "scale", "seeds")
     text = "a claim STUDY.CLAIM, with its evidence, or a whole study"
     parser.add_argument("claim", metavar="CLAIM", help=text)
@@ -84,7 +83,6 @@ def _details(
 
 
 def draw_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what to draw, and the options that plan it."""
     shared.add_config(parser, "scale", "seeds")
     text = f"a study, or a figure or table STUDY.NAME (default: {shared.LISTED})"
     parser.add_argument("studies", nargs="*", metavar="WHAT", help=text)

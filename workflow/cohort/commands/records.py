@@ -65,7 +65,6 @@ def planned_files(plans: Iterable[Plan]) -> Callable[[Path], bool]:
 
 
 def prune_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --config and --delete."""
     shared.add_config(parser)
     parser.add_argument("--delete", action="store_true", help="delete them")
 
@@ -97,7 +96,6 @@ def prune_command(options: argparse.Namespace) -> None:
 
 
 def export_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the studies, and --to."""
     shared.add_studies(parser, default=f"{shared.LISTED}; my: yours, to hand in")
     text = f"output folder (default: {RELEASED})"
     parser.add_argument("--to", type=Path, default=Path(RELEASED), metavar="DIR", help=text)
@@ -167,7 +165,6 @@ def _export(plan: Plan, study: str, folder: Path, is_handin: bool) -> int:
 
 
 def restore_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the studies, and --from."""
     shared.add_studies(parser, ("scale", "seeds"), "all that have a release")
     text = f"a folder with releases, one for each study (default: {RELEASED})"
     parser.add_argument("--from", dest="source", metavar="DIR", default=RELEASED, help=text)

@@ -31,7 +31,6 @@ else:  # a cell imports only what it uses
 
 
 def run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the cell, and where to stop."""
     add_config(parser, "scale", "seeds")
     text = "the path of a record, a digest or the beginning of one, or a plan file"
     parser.add_argument("cell", metavar="CELL", help=text)

@@ -40,7 +40,6 @@ pictures for each class (perhaps below train and test)"""
 
 
 def init_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the folder of the new workflow."""
     text = "the folder to make, or one without a Snakefile, config or profiles"
     parser.add_argument("folder", type=Path, metavar="DIR", help=text)
 
@@ -61,7 +60,6 @@ def init_command(options: argparse.Namespace) -> None:
 
 
 def data_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the name and the path of the data, and how to read them."""
     parser.add_argument("action", choices=["add"], help="add a data set")
     parser.add_argument("name", metavar="NAME", help="the name that studies will use")
     parser.add_argument("path", type=Path, metavar="PATH", help=FORMS)

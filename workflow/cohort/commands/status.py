@@ -40,7 +40,6 @@ MAX_OTHER_RECORDS = 5  # in the same folder, compared with the cell
 
 
 def status_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the studies, what to print instead of their status, and --json."""
     shared.add_studies(parser)
     text = "estimate the time of the missing cells, and the jobs that a cluster sees"
     parser.add_argument("--cost", action="store_true", help=text)
@@ -261,7 +260,6 @@ def find_item(
 
 
 def show_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what to show, and the options that plan it."""
     text = "a figure or table, e.g. fedentopt.tab1, or a cell: its record's path, or its digest"
     parser.add_argument("what", metavar="WHAT", help=text)
     shared.add_config(parser, "scale", "seeds")

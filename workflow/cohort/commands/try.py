@@ -30,7 +30,6 @@ MAX_NAME_LENGTH = 60  # of a study
 
 
 def try_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the strategies, what to try them on, and whether to run."""
     text = "a strategy, e.g. of my/strategies.yaml; without one, the paper's numbers are compared"
     parser.add_argument("strategies", nargs="*", metavar="STRATEGY", help=text)
     text = "a figure or table, e.g. fedentopt.tab1"

@@ -34,7 +34,6 @@ DECIDING_VERSIONS = ("torch", "numpy")  # the packages whose versions may change
 
 
 def verify_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the cell, --released or --from, and where to stop."""
     add_config(parser, "scale", "seeds")
     which = parser.add_mutually_exclusive_group()
     text = "a record's path, or the beginning of a digest (default: any of the listed studies)"
