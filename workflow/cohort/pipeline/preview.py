@@ -101,9 +101,8 @@ def _result_so_far(record: str) -> collect.CellResult:
             return collect.read_result(record)
     saved = state_folder(record) / CHECKPOINT
     history = checkpoint.load_history(saved) if saved.exists() else None
-    if history is None:
-        return collect.CellResult("missing", collect.PLACEHOLDER_ROW.iloc[:0])
-    return collect.CellResult("unfinished", collect.rows_by_round(history))
+    values = list(collect.values_by_round(history)) if history else []
+    return collect.CellResult("unfinished" if history else "missing", collect.metric_table(values))
 
 
 def load(study: str, source: str = "results", **config: Any) -> release.RunFrames:

@@ -288,28 +288,20 @@ def _target_files(plan: Plan, names: list[str], item: str) -> Files:
             keys = [spec["experiment"]] if spec else study.claimed()
             files += output_files(plan.layout, study, item)
         experiments += [(study.name, key) for key in keys]
-    if not plan.config.get("only"):
-        return _metrics_and_missing_records(plan, experiments) + files
-    rows = plan.rows(names)
-    digests = (row.digest for key in experiments for row in rows.get(key, []))
-    return [plan.cells[digest].path for digest in dict.fromkeys(digests)]
-
-
-def _metrics_and_missing_records(plan: Plan, experiments: Iterable[tuple[str, str]]) -> Files:
-    """The metrics of these experiments, and the missing records under metrics that exist, which
-    Snakemake would not notice: it asks for a record only to make the metrics."""
-    files = []
-    for study, experiment in experiments:
-        files.append(plan.layout.metrics(study, experiment))
-        if os.path.exists(files[-1]):
-            records = record_files(plan, study, experiment)
-            files += [record for record in records if not os.path.exists(record)]
-    return files
+    if plan.config.get("only"):
+        rows = plan.rows(names)
+        digests = (row.digest for key in experiments for row in rows.get(key, []))
+        return [plan.cells[digest].path for digest in dict.fromkeys(digests)]
+    needed = []
+    for key in experiments:
+        needed.append(plan.layout.metrics(*key))
+        if os.path.exists(needed[-1]):  # then Snakemake would not ask for missing records
+            needed += _missing(record_files(plan, *key))
+    return needed + files
 
 
 def experiment_plan(plan: Plan, study: str, experiment: str) -> tuple[str, Spec]:
-    """The plan of an experiment for `collect`, its cells with their labels, and the path to freeze
-    it at, whose name holds a digest of the content."""
+    """An experiment's plan for `collect`, and its path, whose name has a digest of the content."""
     cells = []
     for row in plan.study(study).experiments[experiment].rows:
         planned = plan.cells[row.digest]
@@ -380,7 +372,6 @@ def page_spec(plan: Plan, name: str, layout: paths.Layout | None = None) -> Spec
         items[key] = spec_of(plan, name, key) | {
             "title": spec.get("title", key),
             "caption": spec.get("caption", ""),
-            "metrics": layout.metrics(name, spec["experiment"]),
             "files": output_files(layout, study, key),
             "command": _target_command(plan, f"{name}_{key}"),
         }

@@ -1,5 +1,4 @@
-"""Collects the records of an experiment into one tidy table, the input of figures and tables, with
-metrics that follow from a record and are not stored in it."""
+"""Collects an experiment's records into a tidy table, with metrics that follow from a record."""
 
 from __future__ import annotations
 
@@ -112,7 +111,7 @@ def result_of_record(record: Record) -> CellResult:
     is_stated = counts > 0
     is_stated[-1, -1] = True  # states how many clients and classes exist
     clients, labels = np.nonzero(is_stated)
-    parts: list[Values] = list(_by_round(history))
+    parts: list[Values] = list(values_by_round(history))
     parts += [(name, [value], {"round": last}) for name, value in by_run.items()]
     parts += [(name, array, {"round": range(1, len(array) + 1)}) for name, array in by_step.items()]
     parts += [(name, array, {"client": range(len(array))}) for name, array in by_client.items()]
@@ -197,12 +196,8 @@ def _seeded_arrays(record: Record) -> dict[str, np.ndarray]:
     return {path: array for path, array in arrays.items() if not unseeded.search(path)}
 
 
-def rows_by_round(history: History) -> pd.DataFrame:
-    """A table with a row for each round of each metric and cost that is recorded by round."""
-    return metric_table(list(_by_round(history)))
-
-
-def _by_round(history: History) -> Iterator[Values]:
+def values_by_round(history: History) -> Iterator[Values]:
+    """Each metric and cost that is recorded by round."""
     for name, pairs in (history.metrics | history.cost | round_metrics(history)).items():
         rounds, values = zip(*pairs, strict=True) if pairs else ((), ())
         yield name, values, {"round": rounds}
@@ -269,8 +264,7 @@ def client_seconds(history: History) -> list[tuple[int, float]]:
 
 
 def round_metrics(history: History) -> dict[str, list[tuple[int, float]]]:
-    """Metrics by round: the share of its time for selecting, the mean client's training time, and
-    the share of tasks that tasks of several labels save."""
+    """By round: its share of time for selecting, the mean client's training time, tasks saved."""
     costs = history.cost
     whole, labels = dict(costs.get("seconds", ())), dict(costs.get("client_steps", ()))
     selecting, tasks = costs.get("seconds_selecting", ()), history.metrics.get("tasks", ())
