@@ -212,7 +212,10 @@ class Expansion:
         rows: dict[tuple[str, Any], Row] = {}
         columns = dict.fromkeys([*paths.CELL_LABELS, *axes])
         for cell in cells:
-            scale = matrix.with_exceptions(scales[matrix.identity_of(cell)] or {}, cell)
+            scale = scales[matrix.identity_of(cell)] or {}
+            for exception in scale.get("except", []):
+                if matrix.matches(cell, exception["given"]):
+                    scale = {**scale, **exception}
             planned = self.resolver.plan_cell(matrix.settings_of(cell), scale)
             digest, share = planned.digest, planned.settings.rounds / cell["rounds"]
             labels = {column: cell.get(column) for column in columns}

@@ -155,14 +155,6 @@ def trained_cells(cells: list[Values], scale: Scale, decided: Decided) -> list[V
     return [cell for identity, cell in remaining if decided[identity] is not None]
 
 
-def with_exceptions(scale: Scale, cell: Values) -> Scale:
-    """The scale with the exceptions that match a cell."""
-    for exception in scale.get("except", []):
-        if matches(cell, exception["given"]):
-            scale = {**scale, **exception}
-    return scale
-
-
 def identity_of(cell: Values) -> Identity:
     """What makes a cell a run of its own: all its settings."""
     return frozenset(settings_of(cell).items())
