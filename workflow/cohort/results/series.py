@@ -282,11 +282,9 @@ def label_text(value: Any) -> str:
 
 
 def rounds_of(at: int | str, share: float = 1.0) -> tuple[int, int] | None:
-    """The first and the last round of an `at`, a round or a range of rounds; None for a word.
-
-    In a run of a share of its full rounds, ten rounds become this share of ten, one at least. A
-    single round begins at 1, because the last evaluation up to it counts.
-    """
+    """The first and the last round of an `at`, a round or a range of rounds; None for a word. In a
+    run of a share of its full rounds, ten rounds become this share of ten, one at least. A single
+    round begins at 1, because the last evaluation up to it counts."""
     text = str(at)
     if text.isdigit():
         return 1, max(1, round(int(text) * share))

@@ -387,10 +387,8 @@ def rates_ahead_of(baseline: str, scores: Scores) -> dict[str, Estimate]:
 @dataclass(frozen=True, kw_only=True)
 class Standing:
     """A strategy among all others: its `rank` by the mean rank over settings; its mean over
-    settings; how often it is `ahead` of FedAvg, and its mean `difference` from it.
-
-    `leads`: Nemenyi's test does not tell it apart from the first; too few to test have no leader.
-    """
+    settings; how often it is `ahead` of FedAvg, and its mean `difference` from it. It `leads` if
+    Nemenyi's test does not tell it apart from the first; too few to test have no leader."""
 
     strategy: str
     rank: Estimate

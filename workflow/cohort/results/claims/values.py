@@ -86,10 +86,8 @@ def measured_values(
     points: Sequence[Point], read: Callable[[str, str], pd.DataFrame | None]
 ) -> list[Value]:
     """The value of each point in our runs; `read` returns the metrics of an experiment and metric.
-
     A diverged run counts with the worst value, an unfinished one not at all. What is not planned at
-    this scale has no value; seeds that the scale leaves out count as planned.
-    """
+    this scale has no value; seeds that the scale leaves out count as planned."""
     results: dict[Any, Mapping[Any, list[Mapping[Any, Any]]]] = {}
     values = []
     for point in points:

@@ -1,7 +1,5 @@
-"""The kinds of figures a study can ask for; modules in `kinds/` define them.
-
-Planning imports this package, so its modules load pandas, matplotlib and seaborn lazily.
-"""
+"""The kinds of figures a study can ask for; modules in `kinds/` define them. Planning imports this
+package, so its modules load pandas, matplotlib and seaborn lazily."""
 
 from cohort.core.components import Catalog
 from cohort.results.figures.kind import Kind

@@ -169,10 +169,8 @@ def place_parts(panels: Panels, parts: int) -> tuple[Panels, list[tuple[int, int
 def make_grids(
     panels: Panels, starts: Sequence[tuple[int, int]], kind: Kind, hues: int, *, share_x: bool
 ) -> tuple[Figure, list[Grid]]:
-    """Make an empty figure, and for each of its parts (metrics) a grid with all panels.
-
-    All panels share their x axis, or else those of a part, which share their y axis as well.
-    """
+    """Make an empty figure, and for each of its parts (metrics) a grid with all panels. All panels
+    share their x axis, or else those of a part, which share their y axis as well."""
     parts = len(starts)
     down = 1 + max(row for row, _ in panels) + max(row for row, _ in starts)
     across = 1 + max(column for _, column in panels) + max(column for _, column in starts)

@@ -1,7 +1,5 @@
-"""The base of every kind of figure: what a study can set, and how one panel is drawn.
-
-`draw.py` lays out the panels, the legend and the note; a kind measures and draws.
-"""
+"""The base of every kind of figure: what a study can set, and how one panel is measured and drawn.
+`draw.py` lays out the panels, the legend and the note."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""The style of every figure: seaborn's theme with our sizes, fonts and colors.
-
-What differs from seaborn's theme `ticks` in the context `paper` is in `theme.mplstyle`.
-"""
+"""The style of every figure: seaborn's theme with our sizes, fonts and colors. What differs from
+`ticks` in the context `paper` is in `theme.mplstyle`."""
 
 from __future__ import annotations
 

@@ -54,9 +54,7 @@ class RestoreOutcome:
 def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOutcome:
     """Write a record, with `address` as its source, for each run of a release that is planned and
     has none. A record that exists stays; the same one, if it was restored, names this source too.
-
-    Nothing is written unless all runs are valid and have the settings of their digests.
-    """
+    Nothing is written unless all runs are valid and have the settings of their digests."""
     digests = read_digests(folder)
     planned = {digest: cells[digest] for digest in digests if digest in cells}
     records, dealt = read_release(folder, planned) if planned else [], dict[str, np.ndarray]()

@@ -1,6 +1,5 @@
 """Means over seeds with their standard deviations: curves over rounds, or over what a run has cost
-so far; and one value of each run over a label, as bars or lines. Bars also show clients or classes.
-"""
+so far; one value of each run over a label, as bars or lines; and profiles of clients or classes."""
 
 from __future__ import annotations
 
@@ -446,9 +445,7 @@ class Bars(ValuePerRun):
 class Lines(ValuePerRun):
     """A line per hue over the values of a label, which lie at their numbers, at their logarithms
     if these span a factor of ten, or one after another if any is not a number or names overlap.
-
-    A missing value is skipped: the line connects its neighbors.
-    """
+    Where a value is missing, the line connects its neighbors."""
 
     name: ClassVar[str] = "lines"
     mark_noun = "point"

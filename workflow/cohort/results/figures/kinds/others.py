@@ -1,8 +1,6 @@
-"""The other kinds: how far strategies are ahead of a baseline across settings; one metric of
-clients against another; and how many samples of each class clients have.
-
-A setting is everything about a run but the strategy (or another hue), the seed and the panel.
-"""
+"""The other kinds: how far strategies are ahead of a baseline across settings, which are everything
+about a run but the strategy (or another hue), the seed and the panel; one metric of clients against
+another; and how many samples of each class clients have."""
 
 from __future__ import annotations
 
@@ -44,9 +42,7 @@ MIN_DIAMETER, MAX_DIAMETER = 1.2, 14.0  # points: of the bubbles of few and of m
 @dataclass(frozen=True, kw_only=True)
 class Interval(kind.Kind):
     """How far each strategy is ahead of the first one, the baseline, on average over settings.
-
-    Differences are paired by seed; their intervals say what other seeds would change.
-    """
+    Differences are paired by seed; their intervals say what other seeds would change."""
 
     name: ClassVar[str] = "interval"
     shared_y: ClassVar[bool] = False  # strategies, which differ between panels
@@ -124,10 +120,8 @@ class Interval(kind.Kind):
 
 @dataclass(frozen=True, kw_only=True)
 class Scatter(kind.Kind):
-    """A point for each client of each run, and Spearman's rank correlation per color and panel.
-
-    Nothing is averaged: the clients of all seeds are in one cloud.
-    """
+    """A point for each client of each run, of all seeds together, and Spearman's rank correlation
+    per color and panel."""
 
     name: ClassVar[str] = "scatter"
     mark_noun = "color"
