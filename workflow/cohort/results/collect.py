@@ -70,14 +70,13 @@ def collect(
         head |= {"digest": cell["digest"] + again, **cell["labels"], "status": result.status}
         head["share"] = cell.get("share", 1.0)
         heads.append(head)
-    rows = np.repeat(np.arange(len(heads)), list(map(len, parts)))
     labels = pd.DataFrame(heads)
     for name, column in labels.items():  # as text if of several types, which Parquet cannot hold
         if column.dropna().map(type).nunique() > 1:
             labels[name] = column.map(label_text)
     texts = [*labels.select_dtypes("str").columns.drop("digest")]  # each of few values
     labels = labels.astype(dict.fromkeys(texts, "category"))
-    labels = labels.take(rows).reset_index(drop=True)
+    labels = labels.loc[labels.index.repeat(list(map(len, parts)))].reset_index(drop=True)
     table = labels.join(pd.concat(parts, ignore_index=True)).astype(TYPES)
     table = pd.concat([table, costs_to_baseline(table).astype(TYPES)], ignore_index=True)
     series.write_metrics(output, table, {**experiment, "cells": runs}, sources)

@@ -16,7 +16,6 @@ from cohort.training.procedures import PROCEDURES
 from cohort.training.servers import SERVERS
 
 SECONDS: dict[str, Any] = {"unit": "s", "better": "low"}
-MILLISECONDS: dict[str, Any] = {"unit": "ms", "scale": 1000, "better": "low"}
 SHARE: dict[str, Any] = {"unit": "%", "scale": 100, "digits": 2}
 POINTS: dict[str, Any] = {"unit": "points", "scale": 100, "digits": 2}
 RECORDED = {
@@ -38,7 +37,7 @@ RECORDED = {
     "client_seconds_to_best": Metric("Training time of a client to the best round", **SECONDS),
     "tasks_saved": Metric("Tasks saved", "%", 100, digits=1, better="high"),
     "seconds_selecting": Metric("Selection time per round", "s", better="low"),
-    "seconds_scoring": Metric("Scoring CPU time per round", **MILLISECONDS),
+    "seconds_scoring": Metric("Scoring CPU time per round", "ms", 1000, better="low"),
     "seconds_transfers": Metric("Time of the model's transfers per round", "s", better="low"),
     "seconds_evaluating": Metric("Evaluation time per round", "s", better="low"),
     "selecting_share": Metric("Time for selecting", "%", 100, digits=2, better="low"),
@@ -72,7 +71,6 @@ RECORDED = {
     ),
 }
 """What every run records, and what follows from records. Components declare the rest."""
-
 
 CATALOGS: tuple[Mapping[str, Any], ...] = (EVALUATORS, PROCEDURES, SELECTORS, SERVERS)
 
