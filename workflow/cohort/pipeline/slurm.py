@@ -39,10 +39,8 @@ class HeldJob(NamedTuple):
 
     def __str__(self) -> str:
         cells = f" ({', '.join(self.digests)})" if self.digests else ""
-        return (
-            f"held by SLURM: job {self.number}{cells}, {self.reason}\n"
-            f"  scontrol release {self.number} lets it start, scancel {self.number} gives it up"
-        )
+        fix = f"scontrol release {self.number} lets it start, scancel {self.number} gives it up"
+        return f"held by SLURM: job {self.number}{cells}, {self.reason}\n  {fix}"
 
 
 def held_jobs() -> list[HeldJob]:

@@ -198,11 +198,9 @@ def _only_one(candidates: list[list[PaperValue]], labels: Mapping[str, str]) -> 
     if len(candidates) > 1:
         texts = ", ".join(f"{name} {value}" for name, value in labels.items())
         first, second = (_described(values[0], labels) for values in candidates[:2])
-        raise UserError(
-            f"paper has two values for {texts}: {first} and {second}; name one item, keep them "
-            f"apart by an axis, or add a column to the file in {FOLDER} with the label that tells "
-            "them apart"
-        )
+        column = f"add a column to the file in {FOLDER} with the label that tells them apart"
+        hint = f"name one item, keep them apart by an axis, or {column}"
+        raise UserError(f"paper has two values for {texts}: {first} and {second}; {hint}")
     return candidates[0] if candidates else []
 
 

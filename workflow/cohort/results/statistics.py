@@ -346,10 +346,9 @@ def check_settings(
         settings[setting].add(label_text(cell.get(label)))
     values = set().union(*settings.values())
     if settings and not any(values <= planned for planned in settings.values()):
-        raise UserError(
-            f" compares {listed(sorted(values))}, but no setting of its experiment has all of "
-            f"them; say in without which values of {label} to leave out"
-        )
+        lacks = "but no setting of its experiment has all of them"
+        hint = f"say in without which values of {label} to leave out"
+        raise UserError(f" compares {listed(sorted(values))}, {lacks}; {hint}")
 
 
 def runs_by_setting(

@@ -121,11 +121,10 @@ class Matrix:
             first = seen.setdefault(_values(given, point), point)
             for label, value in point.labels.items():
                 if value != first.labels[label]:
-                    raise UserError(
-                        f"given leaves {label} {first.labels[label]} and {value} of {experiment} "
-                        "together, which differ in more than their seed; say which is meant "
-                        f"(given: {{{label}: ...}})"
-                    )
+                    both = f"{label} {first.labels[label]} and {value} of {experiment} together"
+                    hint = f"say which is meant (given: {{{label}: ...}})"
+                    why = "which differ in more than their seed"
+                    raise UserError(f"given leaves {both}, {why}; {hint}")
         return [replace(point, naming_labels=list(given)) for point in seen.values()]
 
     def all_points(self, experiment: str, given: Given) -> list[Point]:

@@ -55,10 +55,8 @@ class Best(base.ClaimAlong):
         for sweep in sweeps:
             compared = [point.labels[self.along] for point in sweep.points]
             if not 0 < len(among.intersection(compared)) < len(compared):
-                raise UserError(
-                    f"among must hold some of the values of {self.along} that are compared, and "
-                    f"not all of them ({', '.join(compared)})"
-                )
+                some = f"among must hold some of the values of {self.along} that are compared"
+                raise UserError(f"{some}, and not all of them ({', '.join(compared)})")
         return sweeps
 
     def clauses(self, comparison: PointComparison, values: Sequence[Number]) -> list[list[Number]]:
@@ -128,10 +126,8 @@ class Range(base.ClaimAlong):
     def check(self) -> None:
         apart = [limit for limit in (self.within, self.beyond) if limit is not None]
         if self.above is None and self.below is None and not apart:
-            raise UserError(
-                "it needs the range that the sentence names: above or below, or within or beyond "
-                "(how far apart)"
-            )
+            limits = "above or below, or within or beyond (how far apart)"
+            raise UserError(f"it needs the range that the sentence names: {limits}")
         if apart and not self.along:
             raise UserError("within and beyond need along, the label whose values lie apart")
 
@@ -216,10 +212,9 @@ class Slower(base.ClaimAlong):
             return [leader, *(replace(other, at=at) for at in ats)]
         for label, value in leader.labels.items():
             if label != self.along and value != other.labels[label]:
-                raise UserError(
-                    f"at is 'max', which compares runs that differ in {self.along} only, but "
-                    f"{label} is {value} and {other.labels[label]}"
-                )
+                compares = f"compares runs that differ in {self.along} only"
+                both = f"{label} is {value} and {other.labels[label]}"
+                raise UserError(f"at is 'max', which {compares}, but {both}")
         at = f"{base.BEST_OF}{self.along} {leader.labels[self.along]}"
         return [replace(leader, at=at), replace(other, at=at)]
 
@@ -382,10 +377,8 @@ class Average(Gain):
     def evidence(self, comparison: PointComparison, values: Sequence[float], names: Names) -> str:
         ranks = self.contrast(self.clauses(comparison, values)[0][0])
         mean = f"{self.number(ranks.mean + self.margin)} on average{_margin_text(self.margin)}"
-        return (
-            f"{self.pair_name(comparison, names)} {mean}, larger in {ranks.above} of {ranks.n} "
-            f"settings (p = {ranks.p_above():.2g})"
-        )
+        settings = f"{ranks.above} of {ranks.n} settings (p = {ranks.p_above():.2g})"
+        return f"{self.pair_name(comparison, names)} {mean}, larger in {settings}"
 
 
 @dataclass(frozen=True, kw_only=True)

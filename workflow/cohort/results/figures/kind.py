@@ -143,9 +143,8 @@ class Kind(Item):
         """Text for the note below the figure: how many runs each mark has once all are done."""
         seeds = measured.groupby(list(self.labels()))["digest"].nunique()
         noun = "run" if getattr(self, "pooled", None) else "seed"
-        return (
-            f"n = {theme.span(seeds)} {noun}{'' if seeds.max() == 1 else 's'} per {self.mark_noun}"
-        )
+        plural = "" if seeds.max() == 1 else "s"
+        return f"n = {theme.span(seeds)} {noun}{plural} per {self.mark_noun}"
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         """Texts for the note that explain the measured rows (diverged or unfinished runs, ...)."""

@@ -184,9 +184,8 @@ class Shards(kind.Kind):
 
     def check(self) -> None:
         if self.also or self.hue != "strategy":
-            raise UserError(
-                "shards have neither further metrics nor colors; leave out also and hue"
-            )
+            hint = "leave out also and hue"
+            raise UserError(f"shards have neither further metrics nor colors; {hint}")
 
     def facets(self) -> tuple[str, ...]:
         return self.panels()
