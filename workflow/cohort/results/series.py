@@ -266,11 +266,11 @@ def subtract_partners(cells: DataFrame, minus: Mapping[str, str]) -> DataFrame:
     partners = cells.rename(columns=ends | {"strategy": "partner"})
     partners = partners[["partner", *others, *ends.values()]]
     chosen = cells.assign(partner=cells["strategy"].map(minus)).dropna(subset="partner")
-    joined = chosen.merge(partners, on=["partner", *others], how="left", validate="many_to_one")
+    joined = chosen.merge(partners, "left", keys, suffixes=("", "_base"), validate="many_to_one")
     return joined.assign(
-        value=joined["value"] - joined["base"],
-        diverged=joined["diverged"] | joined["base_diverged"].eq(True),
-        finished=joined["finished"] & joined["base_finished"].eq(True),
+        value=joined["value"] - joined["value_base"],
+        diverged=joined["diverged"] | joined["diverged_base"].eq(True),
+        finished=joined["finished"] & joined["finished_base"].eq(True),
     )[list(cells.columns)]
 
 

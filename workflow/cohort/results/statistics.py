@@ -274,11 +274,9 @@ class Scores:
         strategies and settings keep the order of their first rows."""
         strategies, settings = table["strategy"].unique(), list(table["setting"].unique())
         runs = table.pivot(index=["setting", "seed"], columns="strategy", values="value")
-        runs = runs[list(strategies)].dropna().reset_index("setting")  # pivot raises for duplicates
-        runs = runs.sort_values(
-            "setting", key=lambda column: column.map(settings.index), kind="stable"
-        )
-        shared, positions = pd.factorize(runs.pop("setting"))[::-1]
+        runs = runs[list(strategies)].dropna()  # pivot raises for duplicates
+        runs = runs.reindex(settings, level="setting")
+        positions, shared = pd.factorize(runs.index.get_level_values("setting"))
         values = runs.to_numpy(dtype=float).T.round(DIGITS)
         return cls(tuple(strategies), tuple(shared), values, positions, better)
 

@@ -157,8 +157,7 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
     """Judge the claims of `spec` and write them to each output (.csv, .md, .tex, or .json with
     every comparison and its numbers)."""
     claims = judged_claims(spec)
-    table = pd.DataFrame(list(map(vars, claims)))
-    table = table.drop(columns=["comparisons", "gap", "paper_gap"])
+    table = pd.DataFrame(list(map(vars, claims))).drop(columns=["comparisons", "gap", "paper_gap"])
     texts = {"measured_evidence": "", "paper_evidence": "", "gap": "", "paper_gap": ""}
     bare = [JudgedClaim(**vars(claim) | texts | {"comparisons": []}) for claim in claims]
     layout, verdicts = (lay_out(form, spec["scale"]) for form in (claims, bare))

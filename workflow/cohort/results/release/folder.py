@@ -203,13 +203,10 @@ class RunFrames:
         """Convert the tables of a release, given by name; one that is missing has no rows. Texts
         replace a dictionary's codes, as seaborn likes it."""
         empty = pa.table({"digest": pa.array([], pa.string())})
-        frames, is_coded = [], pa.types.is_dictionary
+        frames = []
         for table in (tables.get(field.name, empty) for field in fields(cls)):
-            plain = [
-                field.with_type(field.type.value_type) if is_coded(field.type) else field
-                for field in table.schema
-            ]
-            frames.append(table.cast(pa.schema(plain)).to_pandas())
+            frame = table.to_pandas()
+            frames.append(frame.astype(dict.fromkeys(frame.select_dtypes("category"), "str")))
         return cls(*frames)
 
     def metric(self, *names: str) -> pd.DataFrame:
