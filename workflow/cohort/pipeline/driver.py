@@ -199,9 +199,8 @@ def restore_records(plan: Plan) -> None:
 
 
 def remove_published_originals(cells: Iterable[Cell]) -> None:
-    """Delete the finished record (`finished.h5`) from the state folder of each cell whose valid
-    record is in place, and the folder if it is then empty. Otherwise a cell whose record is deleted
-    would be published again instead of trained."""
+    """Delete the finished record (`finished.h5`) of each cell whose valid record is in place, and
+    its empty state folder: else a cell whose record is deleted would be published again."""
     for cell in cells:
         folder = paths.state_folder(cell.path)
         if (folder / FINISHED).exists() and is_valid(cell.path, cell.digest):
@@ -299,8 +298,7 @@ class Stopping:
         self.received: signal.Signals | None = None
 
     def install(self) -> None:
-        """Handle stop signals, in place of Snakemake, whose handler takes a lock that the thread
-        it interrupts may hold, and would then wait forever."""
+        """Handle stop signals in place of Snakemake, which may wait for its own thread's lock."""
         for number in stop_signals():
             signal.signal(number, self._handle)
 

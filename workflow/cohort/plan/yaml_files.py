@@ -14,8 +14,7 @@ Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class StrictLoader(Loader):
-    """A YAML loader that refuses a key twice in one mapping, of which YAML would silently keep the
-    last, and a key that is not text."""
+    """A YAML loader that refuses a key that is not text, or that stands twice in one mapping."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()

@@ -261,10 +261,9 @@ def subtract_partners(cells: DataFrame, minus: Mapping[str, str]) -> DataFrame:
     """Subtract the value of its partner, the run of another strategy with all other labels in
     common, from that of each cell whose strategy `minus` names (`{loss: fedavg}`), NaN without a
     partner; drop the other cells."""
-    others = [name for name in label_columns(cells) if name != "strategy"]
-    ends = {"value": "base", "diverged": "base_diverged", "finished": "base_finished"}
-    partners = cells.rename(columns=ends | {"strategy": "partner"})
-    partners = partners[["partner", *others, *ends.values()]]
+    keys = ["partner", *(name for name in label_columns(cells) if name != "strategy")]
+    columns = [*keys, "value", "diverged", "finished"]
+    partners = cells.rename(columns={"strategy": "partner"})[columns]
     chosen = cells.assign(partner=cells["strategy"].map(minus)).dropna(subset="partner")
     joined = chosen.merge(partners, "left", keys, suffixes=("", "_base"), validate="many_to_one")
     return joined.assign(

@@ -154,8 +154,7 @@ def summary(comparisons: Sequence[Evidence], gap: str, most: int = MAX_SHOWN) ->
 
 
 def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None:
-    """Judge the claims of `spec` and write them to each output (.csv, .md, .tex, or .json with
-    every comparison and its numbers)."""
+    """Judge the claims of `spec`; write them to each output: .csv, .md, .tex, or all as .json."""
     claims = judged_claims(spec)
     table = pd.DataFrame(list(map(vars, claims))).drop(columns=["comparisons", "gap", "paper_gap"])
     texts = {"measured_evidence": "", "paper_evidence": "", "gap": "", "paper_gap": ""}
