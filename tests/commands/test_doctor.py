@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cohort.commands import start
+from cohort.pipeline.slurm import SLURM_COMMANDS
 from cohort.plan import Plan, load
 
 
@@ -39,7 +40,7 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_slurm_that_answers_or_not(
     plan: Plan, answer: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    for name in ("sbatch", "scontrol", "scancel"):
+    for name in SLURM_COMMANDS:
         (tmp_path / name).write_text(f"#!/bin/sh\necho Slurmctld is {answer}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)

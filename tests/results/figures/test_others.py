@@ -107,7 +107,7 @@ def test_only_what_all_strategies_have(metrics: Metrics) -> None:
     bars = [line.get_xdata() for line in figure.axes[0].lines[1:] if len(line.get_xdata()) == 2]
     ends = [test.confidence_interval() for name, test in tests.items() if name != "fedavg"]
     assert np.sort(bars, axis=0) == pytest.approx(np.sort([*ends, (0, 0)], axis=0))
-    assert "; 2 seeds shared by all (settings: 4); " in note(figure)
+    assert "; 2 seeds shared by all (settings: 3); " in note(figure)
 
 
 def test_a_panel_for_each_partition_names_its_own_strategies(metrics: Metrics) -> None:
