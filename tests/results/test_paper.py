@@ -117,8 +117,7 @@ def test_curves_have_a_file_of_their_own(spec: str, name: str | None) -> None:
     assert (file and str(file)) == (name and f"resources/paper_values/{name}")
 
 
-def test_own_values_of_another_study_hide_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
+def test_own_values_of_another_study_hide_none(empty_folder: Path):
     Path("my/paper_values").mkdir(parents=True)
     Path("my/paper_values/aml_mine.csv").touch()
     files = [paper_file(study, {"paper": "Fig7"}) for study in ("aml_mine", "aml")]

@@ -274,10 +274,9 @@ def test_restored_runs_are_named_wherever_they_are_shown(
 
 
 def test_files_of_the_user_that_changed_after_a_run_are_named(
-    spec: Spec, page: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spec: Spec, page: Write, empty_folder: Path
 ) -> None:
     """Of three finished runs that of seed 1 had another version of my/selection/turns.py."""
-    monkeypatch.chdir(tmp_path)
     file = Path("my/selection/turns.py")
     file.parent.mkdir(parents=True)
     file.write_bytes(b"turns")
