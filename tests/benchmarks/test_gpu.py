@@ -16,17 +16,8 @@ from benchmarks.gpu.results import section
 from benchmarks.tables import put_section
 from tests.conftest import ROOT
 
-ABSENT = [
-    "pytest",
-    "snakemake",
-    "pyarrow",
-    "jsonschema",
-    "seaborn",
-    "matplotlib",
-    "llvmlite",
-    "PIL",
-]
-ABSENT += ["torchvision", "psutil", "yaml", "rich", "jinja2", "scipy", "sklearn", "tenseal"]
+ABSENT = ["pytest", "snakemake", "pyarrow", "jsonschema", "seaborn", "matplotlib", "llvmlite"]
+ABSENT += ["PIL", "torchvision", "psutil", "yaml", "rich", "jinja2", "scipy", "sklearn", "tenseal"]
 HIDER = f"""
 import sys
 

@@ -1,6 +1,7 @@
 """A study of six cells, whose records a test writes itself."""
 
-from collections.abc import Callable
+import contextlib
+import io
 from pathlib import Path
 from typing import Any
 
@@ -111,19 +112,14 @@ def finish(
     return path
 
 
-@pytest.fixture
-def output_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Return a function that runs a command and returns its output, with the error at the end if it
-    fails."""
-
-    def run(*arguments: str, fails: bool = False) -> str:
-        capsys.readouterr()
+def output_of(*arguments: str, fails: bool = False) -> str:
+    """Run a command and return its output, with the error at the end if it fails."""
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
         try:
             main(arguments)
         except SystemExit as ended:
             assert fails, ended
-            return capsys.readouterr().out + str(ended)
-        assert not fails
-        return capsys.readouterr().out
-
-    return run
+            return output.getvalue() + str(ended)
+    assert not fails
+    return output.getvalue()

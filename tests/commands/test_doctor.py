@@ -2,7 +2,6 @@
 
 import errno
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,10 +9,11 @@ import pytest
 from cohort.commands import start
 from cohort.pipeline.slurm import SLURM_COMMANDS
 from cohort.plan import Plan, load
+from tests.commands.conftest import output_of
 
 
 def test_a_healthy_machine_and_one_without_the_gpu_that_it_should_have(
-    plan: Plan, output_of: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("PATH", "/nothing")
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)

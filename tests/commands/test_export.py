@@ -1,7 +1,6 @@
 """`cohort export` and `cohort prune`: what no study has goes, and nothing else."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,11 @@ from cohort.pipeline.preview import load as load_frames
 from cohort.plan import Plan, load
 from cohort.records.record import read
 from cohort.results.release.folder import read_manifest, write_release
-from tests.commands.conftest import finish, replan
+from tests.commands.conftest import finish, output_of, replan
 
 
 def test_one_export_hides_no_other_release(
-    plan: Plan, output_of: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     """Releases that ship with Cohort lie elsewhere than those of a folder that `cohort init` made."""
     for cell in plan.cells.values():
@@ -37,7 +36,7 @@ def test_one_export_hides_no_other_release(
 
 
 @pytest.mark.parametrize("option", ["--only=seed=0", "--seeds=1", "--scale=smoke", "--seeds=4"])
-def test_a_part_keeps_the_whole(plan: Plan, output_of: Callable[..., str], option: str):
+def test_a_part_keeps_the_whole(plan: Plan, option: str):
     for cell in load({"seeds": 4}).cells.values():
         finish(cell)
     output_of("export", "six", "--seeds", "4", "--to", "out")
@@ -49,7 +48,7 @@ def test_a_part_keeps_the_whole(plan: Plan, output_of: Callable[..., str], optio
 
 
 @pytest.mark.slow
-def test_runs_of_more_seeds_stay(plan: Plan, output_of: Callable[..., str]):
+def test_runs_of_more_seeds_stay(plan: Plan):
     """README recommends `--seeds 5`. Shards and checkpoints of those seeds stay too, and what only a
     study that is not listed names."""
     begun, *further = (

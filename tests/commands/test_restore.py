@@ -1,7 +1,6 @@
 """`cohort restore` of what is no release, of several, and while cells are trained."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,7 @@ from cohort.plan import Plan
 from cohort.records.record import read
 from cohort.results.release.folder import write_release
 from cohort.training.job.lease import LEASE
-from tests.commands.conftest import finish
-
-Output = Callable[..., str]
+from tests.commands.conftest import finish, output_of
 
 
 @pytest.fixture
@@ -29,7 +26,7 @@ def release(plan: Plan) -> Path:
     return Path("offered/six")
 
 
-def test_nothing_is_restored_while_a_driver_is_at_work(release: Path, output_of: Output):
+def test_nothing_is_restored_while_a_driver_is_at_work(release: Path):
     restored = ("restore", "six", "--from", "offered")
     with lock(DRIVER_LOCK):
         text = output_of(*restored, fails=True)
@@ -38,7 +35,7 @@ def test_nothing_is_restored_while_a_driver_is_at_work(release: Path, output_of:
     assert "6 runs restored" in output_of(*restored)
 
 
-def test_a_cell_in_training_is_not_restored(plan: Plan, release: Path, output_of: Output):
+def test_a_cell_in_training_is_not_restored(plan: Plan, release: Path):
     cell = next(iter(plan.cells.values()))
     with lock(state_folder(cell.path) / LEASE):
         text = output_of("restore", "six", "--from", "offered")
@@ -51,9 +48,7 @@ def test_a_cell_in_training_is_not_restored(plan: Plan, release: Path, output_of
     assert list(Path("results").rglob("*.state")) == []
 
 
-def test_another_release_is_named_by_runs_that_are_the_same(
-    plan: Plan, release: Path, output_of: Output
-):
+def test_another_release_is_named_by_runs_that_are_the_same(plan: Plan, release: Path):
     """A record whose run differs keeps the name of the release it came from."""
     shutil.copytree("offered", "others")
     first, *rest = [read(finish(cell)) for cell in plan.cells.values()]

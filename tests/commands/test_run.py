@@ -2,7 +2,6 @@
 
 import shutil
 import signal
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from importlib import import_module
@@ -22,9 +21,8 @@ from cohort.settings import write_plan
 from cohort.training.cell import Cell
 from cohort.training.job import train as job
 from cohort.training.job.lease import CHECKPOINT, FINISHED, PREVIOUS
-from tests.commands.conftest import finish, replan
+from tests.commands.conftest import finish, output_of, replan
 
-Output = Callable[..., str]
 DRIVER = """
 import os, signal, time
 from pathlib import Path
@@ -101,7 +99,7 @@ def test_a_cell_that_another_process_finishes_is_not_trained(
     assert [path.name for path in Path(cell.path).parent.iterdir()] == [Path(cell.path).name]
 
 
-def test_a_cell_is_found_by_any_path_of_its_record(plan: Plan, output_of: Output):
+def test_a_cell_is_found_by_any_path_of_its_record(plan: Plan):
     cell = next(iter(plan.cells.values()))
     finish(cell)
     for path in (Path.cwd() / cell.path, f"../{Path.cwd().name}/{cell.path}", f"./{cell.path}"):
@@ -110,16 +108,14 @@ def test_a_cell_is_found_by_any_path_of_its_record(plan: Plan, output_of: Output
 
 
 @pytest.mark.parametrize("command", ["verify demo", "show demo", "run demo.fig1", "run kxyz"])
-def test_a_word_that_can_be_no_cell_is_refused_before_planning(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.chdir(tmp_path)  # where there is nothing to plan
+def test_a_word_that_can_be_no_cell_is_refused_before_planning(command: str, empty_folder: Path):
+    """In the empty folder there is nothing to plan."""
     name = command.split()[1]
     with pytest.raises(SystemExit, match=f"^error: '{name}' is no cell: give the path of its rec"):
         main(command.split())
 
 
-def test_a_record_under_the_name_of_another_cell_is_that_of_no_cell(plan: Plan, output_of: Output):
+def test_a_record_under_the_name_of_another_cell_is_that_of_no_cell(plan: Plan):
     """Commands refuse it, and no driver publishes it, nor deletes the original of its place."""
     for planned in plan.cells.values():
         finish(planned)
@@ -158,8 +154,7 @@ def test_a_state_folder_may_go_while_the_driver_looks(plan: Plan, monkeypatch: p
     driver.remove_published_originals([cell])
 
 
-def test_a_driver_saves_its_cells_after_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_driver_saves_its_cells_after_ctrl_c(empty_folder: Path):
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job
     Path("driver.py").write_text(DRIVER)
     with pytest.raises(KeyboardInterrupt):

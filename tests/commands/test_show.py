@@ -1,6 +1,5 @@
 """`cohort show`: a figure or table, and each reason for which a cell would be trained."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,12 +7,10 @@ import pytest
 
 from cohort.models import SmallMLP
 from cohort.plan import Plan
-from tests.commands.conftest import finish, replan
-
-OutputOf = Callable[..., str]
+from tests.commands.conftest import finish, output_of, replan
 
 
-def test_nothing_if_it_is_done_and_a_record_that_is_missing(plan: Plan, output_of: OutputOf):
+def test_nothing_if_it_is_done_and_a_record_that_is_missing(plan: Plan):
     first, second, *_ = plan.cells.values()
     folder = Path(first.path).parent
     assert output_of("show", first.digest) == (
@@ -26,7 +23,7 @@ def test_nothing_if_it_is_done_and_a_record_that_is_missing(plan: Plan, output_o
     )
 
 
-def test_other_settings_and_a_parameter_of_a_strategy(plan: Plan, output_of: OutputOf):
+def test_other_settings_and_a_parameter_of_a_strategy(plan: Plan):
     old = next(iter(plan.cells.values()))
     finish(old)
     settings = old.plain_settings()
@@ -40,9 +37,7 @@ def test_other_settings_and_a_parameter_of_a_strategy(plan: Plan, output_of: Out
     assert output_of("show", old.path).splitlines()[-1].startswith(f"{old.path}: no study has this")
 
 
-def test_a_science_version_and_data_that_changed(
-    plan: Plan, output_of: OutputOf, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_science_version_and_data_that_changed(plan: Plan, monkeypatch: pytest.MonkeyPatch):
     old = next(iter(plan.cells.values()))
     finish(old)
     with monkeypatch.context() as patched:
@@ -57,11 +52,11 @@ def test_a_science_version_and_data_that_changed(
     assert "but data of another checksum or scaling" in output_of("show", old.digest)
 
 
-def test_no_such_cell(plan: Plan, output_of: OutputOf):
+def test_no_such_cell(plan: Plan):
     assert "there is no record of a cell 'k0000000'" in output_of("show", "k0000000", fails=True)
 
 
-def test_a_table(plan: Plan, output_of: OutputOf):
+def test_a_table(plan: Plan):
     finish(next(iter(plan.cells.values())))
     lines = output_of("show", "six.tab1").splitlines()
     assert lines[0] == "six.tab1 at scale full: Accuracy"

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,10 +18,8 @@ from cohort.pipeline import cell_states as states
 from cohort.plan import Plan, load
 from cohort.records.record import read, write
 from cohort.training.cell import Cell
-from tests.commands.conftest import STUDY, finish, replan
+from tests.commands.conftest import STUDY, finish, output_of, replan
 from tests.conftest import ROOT
-
-OutputOf = Callable[..., str]
 
 
 def log(cell: Cell, text: str) -> None:
@@ -58,7 +55,7 @@ def every_state(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> Plan:
     return plan
 
 
-def test_counts_rounds_reasons_and_hours(every_state: Plan, output_of: OutputOf):
+def test_counts_rounds_reasons_and_hours(every_state: Plan):
     """Left are 30 s of the running cell, 60 of the stopped one, 300 of the three others and 2 for each start: 400 s. The finished cell took 50 s of its 100."""
     _, running, stopped, failed, *_ = every_state.cells.values()
     lines = output_of("status").splitlines()
@@ -76,7 +73,7 @@ def test_counts_rounds_reasons_and_hours(every_state: Plan, output_of: OutputOf)
     ]
 
 
-def test_json_has_the_same(every_state: Plan, output_of: OutputOf):
+def test_json_has_the_same(every_state: Plan):
     printed = json.loads(output_of("status", "--json"))
     (experiment,) = printed["experiments"]
     assert experiment == {
@@ -106,7 +103,7 @@ def test_each_network_at_its_own_pace(every_state: Plan):
 
 
 @pytest.mark.slow
-def test_options_stand_for_keys_of_the_config_in_every_command(plan: Plan, output_of: OutputOf):
+def test_options_stand_for_keys_of_the_config_in_every_command(plan: Plan):
     """Two seeds of one strategy are two cells; --scale smoke would have one seed of each."""
     short = ["--seeds", "2", "--only", "strategy=loss", "--scale", "reduced"]
     long = ["--config", "seeds=2", "only=strategy=loss", "scale=reduced"]
@@ -152,7 +149,7 @@ def test_a_cell_of_cohort_run_that_ended_without_a_log_has_stopped(plan: Plan):
 
 
 @pytest.mark.slow
-def test_cells_that_wait_for_data_say_for_which(project: Path, output_of: OutputOf):
+def test_cells_that_wait_for_data_say_for_which(project: Path):
     study = STUDY | {"settings": STUDY["settings"] | {"model": "small-cnn"}, "tables": {}}
     del study["settings"]["dataset"]
     axes = STUDY["experiments"]["one"]["axes"] | {"dataset": ["cifar10", "pacs"]}
@@ -189,7 +186,7 @@ def test_tables_fit_into_80_columns_and_colors_are_for_terminals(monkeypatch: py
     assert list(map(len, shared.prose("word " * 20).splitlines())) == [79, 19]
 
 
-def test_restored_runs_are_no_measure_of_this_machine(plan: Plan, output_of: OutputOf):
+def test_restored_runs_are_no_measure_of_this_machine(plan: Plan):
     """Nor are those of several devices: neither says how long a core took."""
     first, second, *_ = plan.cells.values()
     restored = read(finish(first, seconds=900.0))
@@ -205,9 +202,7 @@ def test_restored_runs_are_no_measure_of_this_machine(plan: Plan, output_of: Out
 @pytest.mark.parametrize(
     "command", ["status demo", "status --cost demo", "try --on demo.fig1 -n", "show demo.fig1"]
 )
-def test_released_runs_of_missing_cells_are_counted(
-    command: str, project: Path, output_of: OutputOf
-):
+def test_released_runs_of_missing_cells_are_counted(command: str, project: Path):
     """With a fourth seed, 36 of 48: those that ship with Cohort. A damaged release has none."""
     line = "36 of 48 missing cells are released: cohort restore demo"
     assert line in output_of(*command.split(), "--seeds", "4").splitlines()
@@ -216,7 +211,7 @@ def test_released_runs_of_missing_cells_are_counted(
     assert "released" not in output_of(*command.split())
 
 
-def test_draw_of_a_study_whose_cells_all_wait(plan: Plan, output_of: OutputOf):
+def test_draw_of_a_study_whose_cells_all_wait(plan: Plan):
     """The page says why no cell can run."""
     replan(dataset="pacs", model="small-cnn")
     page = Path(output_of("draw", "six").strip())

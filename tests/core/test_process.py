@@ -61,14 +61,12 @@ def test_a_disk_that_fills_during_a_job(tmp_path: Path, lost: str):
 
 
 def test_a_log_that_may_not_be_written_is_one_sentence(tmp_path: Path):
-    (tmp_path / "full.log").symlink_to("/dev/full")
-    (tmp_path / "logs").write_text("a file")
+    full, logs = tmp_path / "full.log", tmp_path / "logs"
+    full.symlink_to("/dev/full")
+    logs.write_text("a file")
     for log, sentence in (
-        (tmp_path / "full.log", f"{tmp_path / 'full.log'}: {FULL}"),
-        (
-            tmp_path / "logs/cell.log",
-            f"{tmp_path / 'logs'}: a file stands where a folder is needed",
-        ),
+        (full, f"{full}: {FULL}"),
+        (logs / "cell.log", f"{logs}: a file stands where a folder is needed"),
     ):
         with pytest.raises(SystemExit) as caught, log_output(log):
             raise UserError("what the log cannot hold")

@@ -99,11 +99,8 @@ def planned_cell(*, validation_samples: int = 0, **changes) -> Cell:
     return cell
 
 
-def test_validation_samples_that_come_with_the_data_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_validation_samples_that_come_with_the_data_set(empty_folder: Path):
     """The same share of them is used as of the others, unless training samples are set aside."""
-    monkeypatch.chdir(tmp_path)
     for changes, count, split in (({}, 6, "validation"), ({"validation": 10}, 5, "train")):
         cell = planned_cell(validation_samples=12, **changes)
         loaded = task.load_task(cell, torch.device("cpu"))
@@ -113,9 +110,8 @@ def test_validation_samples_that_come_with_the_data_set(
         assert bool((values == 7).all()) == (split == "validation")
 
 
-def test_addresses_in_use(addresses: set[tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_addresses_in_use(addresses: set[tuple], empty_folder: Path):
     """A change of any of these addresses would change results under the same digest."""
-    monkeypatch.chdir(tmp_path)
     loaded = task.load_task(planned_cell(), torch.device("cpu"))
     assert addresses == {
         (4, "partition", 0, 0),

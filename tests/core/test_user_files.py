@@ -13,18 +13,19 @@ from cohort.core.errors import UserError
 from cohort.core.process import last_line, log_output
 from cohort.selection import Selector
 
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def files() -> dict[str, str]:
     """The SHA-256 of the files in a folder `my`, by module."""
-    monkeypatch.chdir(tmp_path)
     contents = {
         "selection/turns.py": ("my.selection.turns", b"turns"),
         "training/procedures/own/__init__.py": ("my.training.procedures.own", b"fields"),
         "training/procedures/own/rounds.py": ("my.training.procedures.own.rounds", b"rounds"),
     }
     for name, (_, content) in contents.items():
-        file = tmp_path / "my" / name
+        file = Path("my", name)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
     return {module: hashlib.sha256(content).hexdigest() for module, content in contents.values()}
@@ -45,12 +46,9 @@ def test_files_that_changed_since_a_run(files: dict[str, str]):
     assert user_files.changed_files({"sessions": [{}]}) == []
 
 
-def test_a_component_is_looked_for_where_its_name_is_quoted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_component_is_looked_for_where_its_name_is_quoted():
     """Neither in a file with a similar name nor in one that comes first."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my/selection").mkdir(parents=True)
+    Path("my/selection").mkdir(parents=True)
     for file, name in (("a", "slow"), ("fast", "faster"), ("z", "fast")):
         text = "from cohort.selection import Selector\nclass Own(Selector):\n    name = "
         Path(f"my/selection/{file}.py").write_text(f"{text}'{name}'\n")
@@ -61,10 +59,9 @@ def test_a_component_is_looked_for_where_its_name_is_quoted(
         assert user_files.loaded_modules() == ["my.selection.z"]
 
 
-def test_errors_name_the_users_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_errors_name_the_users_last_line():
     """A ValueError that refuses a setting keeps its sentence; a log's last line says any other."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my/partition").mkdir(parents=True)
+    Path("my/partition").mkdir(parents=True)
     Path("my/partition/cards.py").write_text("def deal(count):\n    return [1][int(count)]\n")
     with patch.dict(sys.modules):
         sys.modules.pop("my", None)
@@ -79,10 +76,9 @@ def test_errors_name_the_users_last_line(tmp_path: Path, monkeypatch: pytest.Mon
         assert last_line("deal.log") == f"error: {where}: IndexError('list index out of range')"
 
 
-def test_a_syntax_error_names_the_file_that_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_syntax_error_names_the_file_that_has_it():
     """Not the file that imports that one."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my/selection").mkdir(parents=True)
+    Path("my/selection").mkdir(parents=True)
     Path("my/selection/turns.py").write_text("from my.selection import order\n")
     Path("my/selection/order.py").write_text("first = 1\nsecond = = 2\n")
     with patch.dict(sys.modules):

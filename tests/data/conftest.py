@@ -1,21 +1,13 @@
-"""An empty working directory, and a local web server with scripted answers."""
+"""A local web server with scripted answers."""
 
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 
 from cohort.data import download
-
-
-@pytest.fixture
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make an empty folder the working directory."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @dataclass

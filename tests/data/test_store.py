@@ -37,8 +37,7 @@ class Noise(Parser):
 
 
 @pytest.fixture(autouse=True)
-def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def parser(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PARSERS.by_name, "noise", Noise)
     monkeypatch.setattr(Noise, "folders", [])
 

@@ -27,9 +27,8 @@ SETTINGS |= {"validation": 0, "holdout": 0.0}
 
 
 @pytest.fixture(autouse=True)
-def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prepared data of six classes, the last without a sample."""
-    monkeypatch.chdir(tmp_path)
+def prepared(empty_folder: Path) -> None:
+    """Data of six classes, the last without a sample."""
     with new_hdf5("data.h5") as file:
         file["train/labels"] = LABELS.astype(np.uint16)
         file.attrs.update({"classes": 6, "format": FORMAT})

@@ -97,31 +97,19 @@ UNLIKE = "test_accuracy (at last) cannot be compared with"
             "among must hold some of the values of partition that are compared, and not all of th",
         ),
         (BEST, {"metric": "learning_rate"}, "neither high nor low is better"),
-        (
-            RANGE,
-            {"given": {"partition": "iid"}},
-            "iid of main has no second value to compare with;",
-        ),
+        (RANGE, {"given": {"partition": "iid"}}, "iid of main has no second value to compare"),
         (
             COMPARE,
             {"given": {"partition": "iid", "J": "J4"}},
             "given leaves strategy fedavg and fedentopt of main together, which differ in more than "
             "their seed; say which is meant (given: {strategy: ...})",
         ),
-        (
-            COMPARE,
-            {"above": [{"experiment": "other"}]},
-            "experiment is 'other', which is not known",
-        ),
+        (COMPARE, {"above": [{"experiment": "other"}]}, "experiment is 'other', which is not "),
         (COMPARE, {"above": None}, "it needs above or below, a list of what it is compared with"),
         (COMPARE, {"above": [{"given": ONE, "metric": "test_loss"}]}, f"{UNLIKE} test_loss (at la"),
         (COMPARE, {"above": [{"given": ONE, "at": "first 0.2"}]}, f"{UNLIKE} test_accuracy (at fi"),
         (GAP, {"between": ["J4", "J5"]}, "between names J J5, which is not on the axis of main"),
-        (
-            GAP,
-            {"grows": [[{"partition": "classes-3"}, {"partition": "iid"}]]},
-            "main has no cell with J J8 and dataset digit",
-        ),
+        (GAP, {"grows": [[{"partition": "classes-3"}, STEP[1]]]}, "main has no cell with J J8 and"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(

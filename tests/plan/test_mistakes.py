@@ -65,10 +65,7 @@ BLOCKS = [
     ("axes: {partition: [roles-2]}", "'roles-2' of digits is impossible: it deals sample"),
     ("axes: {partition: [covering-0.5]}", "'covering-0.5' is not of the form covering-K,"),
     ("settings: {availability: markov-4-4, procedure: concat-2}", "'concat-2' has no use for av"),
-    (
-        "settings: {availability: markov-4-4, holdout: 0.1, evaluate_next: 1}",
-        "evaluate_next draws from all clients: leave out availability",
-    ),
+    ("settings: {availability: markov-4-4, holdout: 0.1, evaluate_next: 1}", "draws from all cli"),
     ("exclude: [{J: [J4, J8]}]", ".exclude leaves no cell"),
     ("axes: {partition: [role-2]}", "partition 'role-2' is not known; did you mean 'roles-K'?"),
     (
@@ -109,10 +106,7 @@ STUDIES = [
     ("key_figure: fig9", "key_figure is 'fig9', which is not a figure"),
     ("scales: {reducd: {rounds: 0.1}}", "scales is 'reducd', which is not known; did you mean 're"),
     ("overrides: [{given: {J: J2}, settings: {lr: 1}}]", "overrides[0]: no cell has J ['J2']"),
-    (
-        "overrides: [{given: {J: J4}, settings: {round: 5}}]",
-        "overrides[0].settings has an unknown key 'round'; did you mean 'rounds'?",
-    ),
+    ("overrides: [{given: {J: J4}, settings: {round: 5}}]", "overrides[0].settings has an unkn"),
     ("tables: {claims: {experiment: main, metric: selected, rows: [J]}}", "'claims' is the name"),
     ("tables: {t: {experiment: mian, metric: selected, rows: [J]}}", "tables.t.experiment is 'mia"),
     ("figures: {table: {experiment: main, kind: shards}}", "'table' names both a figure and a"),
@@ -207,11 +201,7 @@ DATASETS = [
     ("      bytes: 47040016\n", "", "'bytes' is a required property"),
     ("https://ossci", "ftp://ossci", "(package:NAME/PATH or a URL"),
     ("md5: f68b3c2dcbeaaa", "md5: f68b", "(32 hexadecimal digits)"),
-    (
-        "      bytes: 47040016\n",
-        "      bytes: 1\n      member: ../x\n",
-        "(a path inside an archive",
-    ),
+    ("      bytes: 47040016\n", "      bytes: 1\n      member: ../x\n", "(a path inside an a"),
     ("      bytes: 47040016\n", "      bytes: 1\n      size: 1\n", "unknown key 'size'"),
     ("mirrors: [https://datashare.is", "mirrors: [file://datashare.is", "(a URL without user"),
     (LOGIN, "      bytes: 5 # ", "'source' is a required property"),

@@ -89,11 +89,7 @@ def test_an_unknown_item_is_refused_with_the_known_ones(file: Path, item: str) -
     [
         ("0.5,0.01", "half,0.01", "study.csv, line 2: value is 'half', but must be a number"),
         ("0.5,0.01", "nan,0.01", "line 2: value is 'nan'"),
-        (
-            "TableI,printed",
-            "TableI,print",
-            "line 2: source is 'print', which is not known; did you",
-        ),
+        ("TableI,printed", "TableI,print", "line 2: source is 'print', which is not known; did"),
         ("doubtful,", "doubt,", "lacks the column 'doubtful'"),
         ("0.5,0.01", "0.5,0.01,9", "line 2: has more columns than the header"),
         ("0.5,0.01", "0.5", "line 2: has fewer columns than the header"),
@@ -121,8 +117,7 @@ def test_curves_have_a_file_of_their_own(spec: str, name: str | None) -> None:
     assert (file and str(file)) == (name and f"resources/paper_values/{name}")
 
 
-def test_own_values_of_another_study_hide_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
+def test_own_values_of_another_study_hide_none(empty_folder: Path):
     Path("my/paper_values").mkdir(parents=True)
     Path("my/paper_values/aml_mine.csv").touch()
     files = [paper_file(study, {"paper": "Fig7"}) for study in ("aml_mine", "aml")]

@@ -63,11 +63,6 @@ def test_nobody_answers():
     assert len(set(selector.select(state, np.arange(4), run_view, np.random.default_rng(0)))) == 2
 
 
-def view(clients: int, cohort: int, rounds: int = 100, sizes: np.ndarray | None = None) -> View:
-    sizes = np.ones(clients) if sizes is None else sizes
-    return View(clients=clients, cohort=cohort, rounds=rounds, sizes=sizes)
-
-
 def state_of(updates: np.ndarray, round: int) -> State:
     seen = np.ones(len(updates), dtype=bool)
     return {"round": np.array([round]), "seen": seen, "updates": updates}
@@ -116,7 +111,8 @@ def test_clusters_are_drawn_by_their_mean_entropy_and_clients_by_size():
     odds = math.exp(2 * 0.5 * high), math.exp(2 * 0.5 * low)
     share = odds[0] / sum(odds)
     expected = np.array([share / 4, share * 3 / 4, (1 - share) / 2, (1 - share) / 2])
-    args = state_of(updates, 50), np.arange(4), view(4, 2, sizes=sizes)
+    view = View(clients=4, cohort=2, rounds=100, sizes=sizes)
+    args = state_of(updates, 50), np.arange(4), view
     draws = [selector.select(*args, np.random.default_rng(seed))[0] for seed in range(4000)]
     frequencies = np.bincount(draws, minlength=4) / 4000
     assert np.all(np.abs(frequencies - expected) < 4 * np.sqrt(expected / 4000))
@@ -125,13 +121,13 @@ def test_clusters_are_drawn_by_their_mean_entropy_and_clients_by_size():
 def test_at_the_end_all_clusters_are_drawn_alike():
     updates = np.array([[0.0, 0, 0], [0.01, 0, 0], [9.0, 0, 0]])
     selector, state = HicsFl(temperature=1, diversity=50), state_of(updates, 100)
-    args = state, np.arange(3), view(3, 2)
+    args = state, np.arange(3), alike(3, 2, 100)
     draws = [selector.select(*args, np.random.default_rng(seed))[0] for seed in range(2000)]
     assert abs(np.mean(np.array(draws) == 2) - 0.5) < 4 * 0.5 / math.sqrt(2000)
 
 
 def test_every_client_is_chosen_once_first_and_nobody_twice_in_a_round():
-    selector, rng, run_view = HicsFl(), np.random.default_rng(0), view(10, 4)
+    selector, rng, run_view = HicsFl(), np.random.default_rng(0), alike(10, 4, 100)
     state, first = selector.begin(run_view, rng), []
     for round in range(8):
         cohort = selector.select(state, np.arange(10), run_view, rng)
@@ -143,7 +139,7 @@ def test_every_client_is_chosen_once_first_and_nobody_twice_in_a_round():
 
 
 def test_who_does_not_answer_keeps_its_update():
-    selector, run_view = HicsFl(), view(3, 2)
+    selector, run_view = HicsFl(), alike(3, 2, 100)
     state = selector.begin(run_view, np.random.default_rng(0))
     reports = np.array([[1.0, 2], [np.nan, np.nan]])
     state = selector.observe(state, np.array([2, 0]), {"bias_update": reports}, run_view)

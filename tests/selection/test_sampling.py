@@ -10,12 +10,7 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 
-from cohort.selection.sampling import (
-    BySize,
-    ClusteredBySize,
-    ClusteredByUpdates,
-    OptimalSampling,
-)
+from cohort.selection.sampling import BySize, ClusteredBySize, ClusteredByUpdates, OptimalSampling
 from cohort.selection.selector import State, View
 
 Urns = list[list[Fraction]]

@@ -250,6 +250,7 @@ LABELS = torch.tensor([0, 0, 1, 0, 1, 1, 1])  # three of class 0, four of class 
 BALANCED = torch.tensor([0, 1, 2, 0, 1, 2])
 INPUTS = torch.tensor([[1.0, 2.0], [-1.0, 0.5]], dtype=torch.float64)
 TARGETS = torch.tensor([0, 1])
+OUTPUTS = [[1.1, 1.8, 0.3], [-0.9, 0.3, -2.2]]
 MARGINS = [3**-0.25, 4**-0.25, 100]
 
 
@@ -260,15 +261,11 @@ MARGINS = [3**-0.25, 4**-0.25, 100]
         # halved, its bias is not
         (FedRS(alpha=0.5), LABELS, [[1.1, 1.8, 0.3], [-0.9, 0.3, -0.95]]),
         # margins are twice 3^-1/4 and 4^-1/4; the logit of the missing class drops by 100
-        (
-            FedLC(tau=2.0),
-            LABELS,
-            np.array([[1.1, 1.8, 0.3], [-0.9, 0.3, -2.2]]) - np.multiply(2, MARGINS),
-        ),
+        (FedLC(tau=2.0), LABELS, np.subtract(OUTPUTS, np.multiply(2, MARGINS))),
         # balanced classes: FedRS restricts nothing, FedLC shifts all logits equally
-        (FedRS(alpha=0.2), BALANCED, [[1.1, 1.8, 0.3], [-0.9, 0.3, -2.2]]),
-        (FedLC(tau=1.0), BALANCED, [[1.1, 1.8, 0.3], [-0.9, 0.3, -2.2]]),
-        (CrossEntropy(), LABELS, [[1.1, 1.8, 0.3], [-0.9, 0.3, -2.2]]),
+        (FedRS(alpha=0.2), BALANCED, OUTPUTS),
+        (FedLC(tau=1.0), BALANCED, OUTPUTS),
+        (CrossEntropy(), LABELS, OUTPUTS),
     ],
 )
 def test_calibrated_losses_by_hand(objective: Objective, labels: Tensor, logits: list[list[float]]):

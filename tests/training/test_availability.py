@@ -147,9 +147,8 @@ TABLE = "device,start,end\na,0,2\nb,1,3\na,5,6\nc,0,8\n"
 
 
 @pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    file = tmp_path / "my/availability/phones.csv"
+def table(empty_folder: Path) -> Path:
+    file = empty_folder / "my/availability/phones.csv"
     file.parent.mkdir(parents=True)
     file.write_text(TABLE)
     return file

@@ -22,6 +22,7 @@ from cohort.selection.selector import (
     Filtering,
     MetricRecording,
     Reports,
+    Rng,
     Screening,
     State,
     View,
@@ -61,9 +62,7 @@ class Wrong(Random, Allocating, MetricRecording):
     def begin(self, view: View, rng: np.random.Generator) -> State:
         return self._answer("begin", {"seen": np.zeros(view.clients)}, view)
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         cohort = candidates[: view.cohort]
         return self._answer("select", cohort, state, candidates, view)
 

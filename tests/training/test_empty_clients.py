@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cohort.selection import SELECTORS, Selector
-from cohort.selection.selector import Reports, State, View
+from cohort.selection.selector import Reports, Rng, State, View
 from cohort.training.servers import Merged, ServerRule
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, Weights
@@ -33,9 +33,7 @@ class PlannedCohorts(Selector):
     def begin(self, view: View, rng: np.random.Generator) -> State:
         return {"round": np.zeros(1, dtype=np.int64)}
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         return np.array(self.cohorts[int(state["round"][0])])
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:

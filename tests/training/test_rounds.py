@@ -15,7 +15,7 @@ from cohort.records.history import History
 from cohort.selection import Selector
 from cohort.selection.peco import Peco
 from cohort.selection.pools import Probe
-from cohort.selection.selector import Probing, State, View
+from cohort.selection.selector import Probing, Rng, State, View
 from cohort.selection.simple import FixedProbability, HighestLoss, HighestTrainingLoss, Random, Ucb
 from cohort.training.evaluation import fingerprint
 from cohort.training.evaluators import EVALUATORS
@@ -155,9 +155,7 @@ class Shrinking(PlannedCohorts, Probing):
     def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
         return rng.permutation(candidates)[: 3 + int(rng.integers(2))]
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         return rng.choice(candidates, (3, 1, 2)[int(state["round"][0])], replace=False)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import re
 import shutil
@@ -14,8 +13,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cohort.commands.cli import main
 from cohort.records.record import read
+from tests.commands.conftest import output_of
 from tests.conftest import ROOT
 from tests.workflow import forked
 from tests.workflow.conftest import Project
@@ -25,24 +24,13 @@ def cohort(project: Project, *arguments: str, fails: bool = False) -> str:
     """Run a command and return its output: in a process of its own only if it trains, as each start
     takes a second."""
     if arguments[0] != "run":
-        return output_of(project, *arguments, fails=fails)
+        with contextlib.chdir(project.root):
+            return output_of(*arguments, fails=fails)
     environment = os.environ | {"PYTHONPATH": str(project.root / "workflow")}
     done = forked.run(["cohort", *arguments], project.root, environment)
     assert (done.returncode != 0) == fails, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout + done.stderr
-
-
-def output_of(project: Project, *arguments: str, fails: bool) -> str:
-    output = io.StringIO()
-    with contextlib.chdir(project.root), contextlib.redirect_stdout(output):
-        try:
-            main(arguments)
-        except SystemExit as ended:
-            assert fails, ended
-            return output.getvalue() + str(ended)
-    assert not fails
-    return output.getvalue()
 
 
 def counts(project: Project, experiment: str) -> dict[str, int]:

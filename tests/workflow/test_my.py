@@ -45,11 +45,7 @@ BROKEN |= {
         ("", "rate: int = parameter(9, maximum=8)", "Own: the default of rate: 9 is greater than"),
         ("", "rate: int = parameter(9, maximun=8)", "'maximun' is no keyword of JSON Schema"),
         ("", "metrics = {'own': Metric('Own')}", "only a selector that extends MetricRecording"),
-        (
-            "",
-            "metrics = {'own': Metric('Own', by='client')}\n    measure = None",
-            "a Metric by round",
-        ),
+        ("", "metrics = {'own': Metric('Own', by='client')}\n    measure = None", "Metric by r"),
     )
 }
 

@@ -68,14 +68,11 @@ THREE = line(0.5, 0.6, 0.7, label="strategy", **X) + line(0.4, 0.6, 0.8, label="
 THREE += line(0.6, 0.6, 0.7, label="strategy", **Z)
 J4, J8 = {"J": "J4", "rounds": 200}, {"J": "J8", "rounds": 100}  # J alone names them
 BOTH = line(0.5, 0.4, 0.3, **J4) + line(0.5, 0.3, 0.4, **J8)
+ONE_FALLS = "1 of 2 hold: J4: 50.00 > 40.00 > 30.00; ✗ J8: 50.00 > 30.00 < 40.00"
+BEST_A, BEST_AB = (PARTITIONS | {"among": [*names]} for names in ("a", "ab"))
 CASES = [
     ("order", ORDER, line(0.5, 0.4, 0.4), "a, b, c: = 50.00 > 40.00 = 40.00"),
-    (
-        "order",
-        ORDER,
-        BOTH,
-        "a, b, c: 1 of 2 hold: J4: 50.00 > 40.00 > 30.00; ✗ J8: 50.00 > 30.00 < 40.00",
-    ),
+    ("order", ORDER, BOTH, f"a, b, c: {ONE_FALLS}"),
     ("order", SOON, CURVES, "quick, slow, never: 10 < 20 < never"),
     ("range", {"above": 30, "below": 31}, [final(0.31)], "= 31.00 (FedAvg) > 30 = 31"),
     ("range", {"above": 20}, line(0.1, 0.3), "1 of 2 hold: ✗ 10.00 (a) < 20; 30.00 (b) > 20"),
@@ -83,19 +80,9 @@ CASES = [
     ("range", PARTITIONS | {"within": 1.499}, LEVEL, f"✗ {LEVEL_APART}"),
     ("range", PARTITIONS | {"beyond": 1.5}, LEVEL, f"= {LEVEL_APART}, asked for more than 1.5"),
     ("range", NEVER | {"within": 5}, LEVEL, "✗ – apart, never (a) to never (a)"),
-    ("best", PARTITIONS | {"among": ["a"]}, line(0.5, 0.5), "= 50.00 (a); 50.00 (b)"),
-    (
-        "best",
-        PARTITIONS | {"among": ["a"]},
-        line(0.5, 0.4, 0.6),
-        "✗ 60.00 (c); 50.00 (a); 40.00 (b)",
-    ),
-    (
-        "best",
-        PARTITIONS | {"among": ["a", "b"]},
-        line(0.4, 0.6, 0.5),
-        "60.00 (b); 50.00 (c); 40.00 (a)",
-    ),
+    ("best", BEST_A, line(0.5, 0.5), "= 50.00 (a); 50.00 (b)"),
+    ("best", BEST_A, line(0.5, 0.4, 0.6), "✗ 60.00 (c); 50.00 (a); 40.00 (b)"),
+    ("best", BEST_AB, line(0.4, 0.6, 0.5), "60.00 (b); 50.00 (c); 40.00 (a)"),
     ("best", FIRST, CURVES, "10 (quick); 20 (slow); never (never)"),
     ("compare", SIDES, line(0.5, 0.5), "= 50.00 (a) = 50.00 (b)"),
     ("compare", LOSS, IID, "no value for iid"),

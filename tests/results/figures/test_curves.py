@@ -15,15 +15,7 @@ from cohort.results.figures.kinds import means
 from cohort.results.figures.kinds.means import CostCurves, Curves, mean_over_cost
 from cohort.results.figures.theme import COLORS
 from cohort.results.series import write_metrics
-from tests.results.figures.samples import (
-    NAMES,
-    Draw,
-    Metrics,
-    Spec,
-    accuracy,
-    frame_of,
-    note,
-)
+from tests.results.figures.samples import NAMES, Draw, Metrics, Spec, accuracy, frame_of, note
 
 PAPER = """\
 item,source,doubtful,dataset,model,partition,J,strategy,other,metric,at,round,value,sd

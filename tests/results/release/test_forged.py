@@ -125,14 +125,9 @@ RUN = [
     ("'release' is a required", "header['restored'] = [{}]"),
     ("2 is not of type", "header['restored'] = [{'release': 'a', 'restored': 2}]"),
 ]
-RUNS = [
-    ("label_counts are not those of", "swap(runs)"),
-]
+RUNS = [("label_counts are not those of", "swap(runs)")]
 TABLES = [
-    (
-        "curves.parquet is not sorted",
-        "take(tables, 'curves', np.random.default_rng(0).permutation)",
-    ),
+    ("curves.parquet is not sor", "take(tables, 'curves', np.random.default_rng(0).permutation)"),
     ("do not ascend", "take(tables, 'curves', lambda rows: [*range(5), *range(rows)])"),
     ("not sorted by round", "take(tables, 'cohorts', lambda rows: [1, 0, *range(2, rows)])"),
     ("not sorted by client", "take(tables, 'clients', lambda rows: [1, 0, *range(2, rows)])"),
@@ -180,30 +175,20 @@ def runs(cells: Cells) -> list[Record]:
 
 @pytest.mark.parametrize(("sentence", "part", "change"), FORGERIES)
 def test_a_forged_release_is_refused(
-    sentence: str,
-    part: str,
-    change: str,
-    runs: list[Record],
-    cells: Cells,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    sentence: str, part: str, change: str, runs: list[Record], cells: Cells, empty_folder: Path
 ):
-    monkeypatch.chdir(tmp_path)
-    forge(tmp_path / "demo", runs, part, change)
+    forge(Path("demo"), runs, part, change)
     with pytest.raises(UserError, match=sentence) as error:
-        restore(tmp_path / "demo", "theirs", cells)
+        restore(Path("demo"), "theirs", cells)
     assert "\n" not in str(error.value)
-    assert [path.name for path in tmp_path.iterdir()] == ["demo"]
+    assert [path.name for path in empty_folder.iterdir()] == ["demo"]
 
 
-def test_what_a_project_knows(
-    runs: list[Record], cells: Cells, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_a_project_knows(runs: list[Record], cells: Cells, empty_folder: Path):
     """Rows of runs that no study plans are passed over, a run's own claim that it was restored is
     kept as such, and its label counts must be those of the shards that exist here."""
-    monkeypatch.chdir(tmp_path)
     claim = {"release": "resources/released/demo"}
-    forge(tmp_path / "demo", runs, "run", f"header['restored'] = [{claim}]")
+    forge(Path("demo"), runs, "run", f"header['restored'] = [{claim}]")
     first, *others = (run.header["digest"] for run in runs)
     planned = {first: cells[first]}
     shards = Path(cells[first].inputs["shards"])
@@ -213,8 +198,8 @@ def test_what_a_project_knows(
         write_shards(shards, Shards(indices, dealt))
         if dealt is not counts:
             with pytest.raises(UserError, match=f"label_counts are not those of {shards}"):
-                restore(tmp_path / "demo", "theirs", planned)
-    outcome = restore(tmp_path / "demo", "theirs", planned)
+                restore(Path("demo"), "theirs", planned)
+    outcome = restore(Path("demo"), "theirs", planned)
     assert outcome.restored == [first] and set(outcome.unplanned) == set(others)
     restored = read(cells[first].path)
     (source,) = restored.header["restored"]
