@@ -31,13 +31,8 @@ README, DOCS = ROOT / "README.md", ROOT / "docs"
 PAGES = DOCS / "reproduction"
 PICTURE = DOCS / "images/printed.png"
 COMMAND = "python -m tools.reproduction"
-PAPERS = {
-    "aml": "AML",
-    "peco": "PECO",
-    "ucb": "UCB",
-    "fedentopt": "FedEntOpt",
-    "stratify": "Stratify",
-}
+NAMES = "AML", "PECO", "UCB", "FedEntOpt", "Stratify"
+PAPERS = {name.lower(): name for name in NAMES}
 TABLES = {  # those with printed numbers beside which there are enough seeds, and their titles
     "peco": {"tab2": "Table II"},
     "ucb": {"results": "results"},
@@ -150,7 +145,7 @@ def printed_numbers() -> DataFrame:
                 results = compared_table(plan, study, name).results
                 results = [row for row in results if row.margin and row.sample.n >= ENOUGH_SEEDS]
                 for result in results:
-                    is_own = result.labels.get("strategy", own[0]).startswith(own)
+                    is_own = result.labels["strategy"].startswith(own)
                     words = ", ".join([title, *_words(result, results, names)])
                     values = result.sample.mean, *result.interval, result.difference
                     of = PAPERS[study], "its own" if is_own else "another", words, result.verdict
@@ -164,11 +159,8 @@ def _words(result: Result, results: Sequence[Result], names: Names) -> list[str]
     labels = sorted(result.labels, key=lambda label: label != "strategy")
     values = {label: {row.labels[label] for row in results} for label in labels}
     varying = [label for label in labels if label == "strategy" or len(values[label]) > 1]
-    rounds = (
-        [f"round{'s' if '-' in result.at else ''} {result.at}"]
-        if len({row.at for row in results}) > 1
-        else []
-    )
+    noun, differ = "rounds" if "-" in result.at else "round", len({row.at for row in results}) > 1
+    rounds = [f"{noun} {result.at}"] if differ else []
     return [*(names.phrase(label, result.labels[label]) for label in varying), *rounds]
 
 
