@@ -21,6 +21,7 @@ from cohort.data.raw import RawFile, files_in_mirror
 from cohort.pipeline.slurm import SLURM_COMMANDS, check_slurm
 from cohort.plan import Plan
 from cohort.plan.loading import DATASET, unexpanded_plan
+from cohort.training.job.machine import check_device
 
 torch = lazy("torch")
 SNAKEFILE = Path("workflow/Snakefile")
@@ -126,13 +127,12 @@ def findings(plan: Plan) -> Iterator[tuple[str, str, str]]:
         yield "locks", "ok", "work on this machine; whether other nodes see them is up to the mount"
     else:
         yield "locks", "failed", "the file system has none; two jobs might train one cell"
-    if torch.cuda.is_available():
-        count = torch.cuda.device_count()
-        yield "GPU", "ok", ", ".join(map(torch.cuda.get_device_name, range(count)))
-    elif plan.config["device"] == "cuda":
-        yield "GPU", "failed", "device is cuda, but PyTorch sees none"
-    else:
-        yield "GPU", "ok", "PyTorch sees none; cells train on the CPU"
+    try:
+        check_device(plan.config["device"])
+        names = map(torch.cuda.get_device_name, range(torch.cuda.device_count()))
+        yield "GPU", "ok", ", ".join(names) or "PyTorch sees none; cells train on the CPU"
+    except UserError as error:
+        yield "GPU", "failed", str(error)
     if not any(map(shutil.which, SLURM_COMMANDS)):
         yield "SLURM", "ok", "not on this machine; cells train here"
     else:

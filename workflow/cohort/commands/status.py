@@ -137,8 +137,7 @@ def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
 
 
 def time_left_lines(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
-    """Yield a line on the time left at the pace of finished cells, one for each kind of device, or
-    as estimated if none has finished here."""
+    """Yield the time left, at the pace of each device's finished cells or else as estimated."""
     estimated = cell_states.hours_left(plan, cells)
     measured = {device: hours for device, hours in estimated.items() if device}
     for device, hours in (measured or estimated).items():

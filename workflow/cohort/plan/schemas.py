@@ -115,8 +115,7 @@ def _table_schema() -> Schema:
 
 
 def _named_schema(name: str) -> Schema:
-    schema: Schema = read_yaml(shipped(CONFIG / "schemas" / f"{name}.schema.yaml"))
-    return schema
+    return read_yaml(shipped(CONFIG / "schemas" / f"{name}.schema.yaml"))
 
 
 def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:

@@ -16,8 +16,7 @@ from cohort.core.shipped import shipped
 from cohort.results.series import NO_VALUE, label_text
 
 FOLDER = Path("resources/paper_values")
-# From the most to the least trusted: the first one counts where several have a value.
-SOURCES = ("printed", "authors' log", "derived", "approximate")
+SOURCES = ("printed", "authors' log", "derived", "approximate")  # the most trusted first
 REQUIRED_COLUMNS = ("item", "source", "doubtful", "other", "metric", "at", "round", "value", "sd")
 RUNS = "runs"  # how many runs a value is the mean of, a column that a file may have
 NON_LABELS = (*REQUIRED_COLUMNS, RUNS)

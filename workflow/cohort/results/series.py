@@ -57,8 +57,7 @@ SIMPLE = "last, max, min, mean, median, last-10, a round"
 AT_HELP = f"{SIMPLE}, or a range such as 21-30 (the mean of these rounds)"
 AT_SCHEMA: dict[str, Any] = {"minimum": 1, "pattern": rf"^({'|'.join(WORDS)}|{RANGE})$"}
 
-# A run whose last evaluation is before this share of a round has no value at that round.
-ENDED_EARLY = 0.9
+ENDED_EARLY = 0.9  # of a round: a run whose last evaluation is before has no value there
 
 
 def write_metrics(

@@ -44,8 +44,7 @@ THIN, LINE, THICK = 1.0, 1.3, 2.0  # points: the widths of lines
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)))
 DASHES += ((0, (7, 1, 1, 1, 1, 1)), (0, (8, 2, 2.5, 2)), (0, (4, 1, 4, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "v", "P")
-# Labels whose values are names: they get distinct colors, all other labels shades in order.
-NOMINAL = ("strategy", *FREE, "schedule", "dataset", "model")
+NOMINAL = ("strategy", *FREE, "schedule", "dataset", "model")  # distinct colors; others: shades
 PAPER_LINE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.8}
 PAPER_GRAY = "#666666"
 UNKNOWN = "#999999"

@@ -118,8 +118,7 @@ def read_digests(folder: Path) -> list[str]:
     """The digests of a release's runs. Raise UserError unless its checksums fit."""
     manifest = _check_files(folder)
     with _explain(folder), _open_table(folder / "runs.parquet", manifest) as table:
-        digests: list[str] = table.read(columns=["digest"])["digest"].to_pylist()
-        return digests
+        return table.read(columns=["digest"])["digest"].to_pylist()
 
 
 def read_tables(folder: Path, digests: Collection[str] | None = None) -> dict[str, pa.Table]:

@@ -38,13 +38,7 @@ MALLOC_OPTIONS = {-3: 1 << 30, -1: (1 << 31) - 1, -2: 1 << 28}
 def acquire_device(device: str, jobs_per_gpu: int) -> Iterator[torch.device]:
     """Yield the device to train on: the CPU, the GPU that SLURM assigned, or a GPU with a free
     slot, which is held until the block ends. `device` is auto, cpu or cuda."""
-    if device == "cuda" and not torch.cuda.is_available():
-        why = "device is cuda, but no GPU is visible here; use auto or cpu"
-        raise UserError(f"config/config.yaml or --device: {why}")
-    assigned = os.environ.get("CUDA_VISIBLE_DEVICES") if "SLURM_JOB_ID" in os.environ else ""
-    if device == "auto" and assigned and not torch.cuda.is_available():
-        why = f"SLURM gave this job a GPU ({assigned}), but PyTorch {torch.__version__} sees none"
-        raise UserError(f"{why}: install one for the node's driver, or set device to cpu")
+    check_device(device)
     if device == "cpu" or not torch.cuda.is_available():
         yield torch.device("cpu")
         return
@@ -55,6 +49,19 @@ def acquire_device(device: str, jobs_per_gpu: int) -> Iterator[torch.device]:
     waiting = partial(print, "all GPUs are busy: waiting for one", flush=True)
     with hold_gpu_slot(gpus, jobs_per_gpu, waiting) as index:
         yield torch.device("cuda", index)
+
+
+def check_device(device: str) -> None:
+    """Raise UserError if PyTorch sees no GPU, but the config or SLURM says that there is one."""
+    if device == "cpu" or torch.cuda.is_available():
+        return
+    if device == "cuda":
+        why = "device is cuda, but no GPU is visible here; use auto or cpu"
+        raise UserError(f"config/config.yaml or --device: {why}")
+    assigned = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if assigned and "SLURM_JOB_ID" in os.environ:
+        why = f"SLURM gave this job a GPU ({assigned}), but PyTorch {torch.__version__} sees none"
+        raise UserError(f"{why}: install one for the node's driver, or set device to cpu")
 
 
 def visible_gpus() -> list[str]:

@@ -506,8 +506,7 @@ class Lines(ValuePerRun):
         for match in matches:
             x, color = positions[match.labels[self.x]], colors[match.labels[self.hue]]
             axes.plot(x, self.scaled(match.values[0].value), color=color, **PAPER_POINT)
-            label = theme.paper_name(match)
-            axes.plot([], [], color=theme.PAPER_GRAY, label=label, **PAPER_POINT)
+            axes.plot([], [], color=theme.PAPER_GRAY, label=theme.paper_name(match), **PAPER_POINT)
 
     def line_props(self, value: str, style: Style, color: str) -> dict[str, Any]:
         marker = {"marker": style.marker(self.hue, value), "markersize": 2.5}
