@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from cohort.pipeline.slurm import SLURM_COMMANDS
 from tests.pipeline.test_slurm import program
 from tests.workflow.conftest import Project
 
 TOOLS = ("bash", "sh", "env", "git", "uname", "which", "touch")
-ABSENT = "error: SLURM's commands are not on this machine (sbatch, scontrol, scancel); start on a login node of the cluster, or without"
+ABSENT = "error: SLURM's commands are not on this machine (sbatch, scontrol, scancel, squeue, sinfo); start on a login node of the cluster, or without"
 SILENT = "error: SLURM's controller does not answer (scontrol ping says more); start again when it does, or start on a login node"
 
 
@@ -50,7 +51,7 @@ def test_without_its_commands(fresh: Project, programs: Path):
     "lines", [["echo 'Slurmctld(primary) at head is DOWN'", "exit 1"], ["exec sleep 60"]]
 )
 def test_without_a_controller(fresh: Project, programs: Path, lines: list[str]):
-    for name in ("sbatch", "scancel"):
+    for name in SLURM_COMMANDS:
         program(programs, name, "touch submitted")
     program(programs, "scontrol", *lines)
     (programs / "sleep").symlink_to(shutil.which("sleep"))

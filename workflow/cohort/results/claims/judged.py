@@ -304,8 +304,9 @@ def _judge(
     each clause's p-value for failing and its Holm level."""
     contrasts = list(chain.from_iterable(clauses))
     bests = [max(clause, key=_strength) for clause in clauses]
-    p_values = [[contrast.p_above() for contrast in clause] for clause in clauses]
-    confirmations = [len(clause) * min(clause) for clause in p_values]
+    confirmations = []
+    for clause in clauses:
+        confirmations.append(len(clause) * min(contrast.p_above() for contrast in clause))
     if every_run:
         verdict = HELD if all(contrast.above == contrast.n for contrast in contrasts) else NOT_HELD
     elif any(p_value <= level for p_value, level in refutations):
