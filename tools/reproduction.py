@@ -145,7 +145,7 @@ def printed_numbers() -> DataFrame:
                 results = compared_table(plan, study, name).results
                 results = [row for row in results if row.margin and row.sample.n >= ENOUGH_SEEDS]
                 for result in results:
-                    is_own = result.labels["strategy"].startswith(own)
+                    is_own = result.labels.get("strategy", own[0]).startswith(own)
                     words = ", ".join([title, *_words(result, results, names)])
                     values = result.sample.mean, *result.interval, result.difference
                     of = PAPERS[study], "its own" if is_own else "another", words, result.verdict
