@@ -24,6 +24,7 @@ def test_a_matrix_with_the_profile_as_it_is_shipped(lab: Lab):
         shutil.rmtree(lab.root / folder)
     lab.profile(card=True)
     lab.cells(2)
+    lab.replace("config/config.yaml", "device: auto", "device: cpu")  # its cards are none
     output = lab.snakemake("--profile", "lab")
     assert len(lab.records()) == 2, output
     jobs = lab.jobs()
