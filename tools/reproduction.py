@@ -212,8 +212,8 @@ def _summary(printed: DataFrame, claims: Mapping[str, Sequence[JudgedClaim]]) ->
         "decided by intervals over seeds. Smallest and largest gap: our number minus the paper's, "
         f"in points. Of {len(all_claims)} claims in {len(sentences)} sentences of the papers, our runs "
         f"confirm {measured[HELD]}, refute {measured[NOT_HELD]} and leave {undecided} undecided; the "
-        f"others have not been run. {against} of the {len(all_claims)} are [contradicted by their own paper's numbers]"
-        "(docs/contradictions.md)."
+        f"others have not been run. {against} of the {len(all_claims)} are [contradicted by their "
+        "own paper's numbers](docs/contradictions.md)."
     )
 
 

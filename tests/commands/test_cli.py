@@ -61,7 +61,10 @@ def test_a_wrong_command_line(arguments: list[str], capsys: pytest.CaptureFixtur
         ("verify k12 --released 2", "not allowed with argument"),
         ("draw demo --only seed=0", "cohort draw: error: unrecognized arguments: --only"),
         ("prune --scale smoke", "cohort prune: error: unrecognized arguments: --scale smoke"),
-        ("status --config scale=smoke aml", "--config aml: must be KEY=VALUE; put others before "),
+        (
+            "status --config scale=smoke aml",
+            "--config aml: must be KEY=VALUE; put others before --config",
+        ),
         ("tri mine", "there is no command 'tri'; did you mean 'try'?"),
     ],
 )

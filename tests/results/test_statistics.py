@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from cohort.core.metric import Metric
 from cohort.results import statistics
 from cohort.results.statistics import Sample, SignedRanks, agreement
 
@@ -249,3 +250,18 @@ def test_seeds_that_are_not_in_all_settings_do_not_count() -> None:
     frame = pd.DataFrame(rows, columns=["strategy", "setting", "seed", "value"])
     means = statistics.means_by_seed(frame, "strategy")
     assert means["a"].to_dict() == {"0": pytest.approx(0.3)}
+
+
+@pytest.mark.parametrize(
+    ("options", "mean", "interval", "shown"),
+    [
+        ({"unit": "%", "scale": 100}, 95.0, (88.0, 102.0), (88.0, 100.0)),
+        ({"normalized": True}, 0.9, (-0.1, 1.06), (0.0, 1.0)),
+        ({"unit": "s"}, 5.0, (-1.0, 11.0), (0.0, 11.0)),
+        ({"unit": "%", "scale": 100, "signed": True}, -2.0, (-5.0, 1.0), (-5.0, 1.0)),
+    ],
+)
+def test_an_interval_ends_where_values_do(
+    options: dict, mean: float, interval: tuple[float, float], shown: tuple[float, float]
+) -> None:
+    assert Metric("Some metric", **options).clip_interval(mean, interval) == shown

@@ -91,9 +91,9 @@ def test_clauses_and_contrasts(comparisons: list[list[list[Sample]]], expected: 
 
 def test_averages_over_settings_are_judged_by_signed_ranks() -> None:
     """SciPy's exact Wilcoxon test has p = 0.098 and 0.001, Student's t 0.035 and 0.16."""
-    one_behind = SignedRanks.of([1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, -1.35])
-    one_far = SignedRanks.of([*np.arange(0.1, 0.19, 0.01), 30])
-    assert decide([[[one_behind]], [[one_far]]]) == ["undecided", "held"]
+    mostly_ahead = SignedRanks.of([1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, -1.35])
+    far_outlier = SignedRanks.of([*np.arange(0.1, 0.19, 0.01), 30])
+    assert decide([[[mostly_ahead]], [[far_outlier]]]) == ["undecided", "held"]
 
 
 def test_the_bounds_that_are_shown_are_those_that_decide() -> None:

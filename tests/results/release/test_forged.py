@@ -127,7 +127,10 @@ RUN = [
 ]
 RUNS = [("label_counts are not those of", "swap(runs)")]
 TABLES = [
-    ("curves.parquet is not sor", "take(tables, 'curves', np.random.default_rng(0).permutation)"),
+    (
+        "curves.parquet is not sorted",
+        "take(tables, 'curves', np.random.default_rng(0).permutation)",
+    ),
     ("do not ascend", "take(tables, 'curves', lambda rows: [*range(5), *range(rows)])"),
     ("not sorted by round", "take(tables, 'cohorts', lambda rows: [1, 0, *range(2, rows)])"),
     ("not sorted by client", "take(tables, 'clients', lambda rows: [1, 0, *range(2, rows)])"),

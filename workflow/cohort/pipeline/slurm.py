@@ -15,8 +15,8 @@ from cohort.settings import DIGEST
 
 SLURM_COMMANDS = ("sbatch", "scontrol", "scancel", "squeue", "sinfo")
 SECONDS = 15  # that a query may take
-FULL = re.compile("MaxSubmit|temporarily unable|Unable to contact|Socket timed out")
-"""What sbatch says where it would take the job later."""
+TEMPORARY_REFUSAL = re.compile("MaxSubmit|temporarily unable|Unable to contact|Socket timed out")
+"""What sbatch says if it would take the job later."""
 RESUBMIT_SECONDS = 60.0
 
 
@@ -76,7 +76,7 @@ class ExecutorPatch:
         self.executor, self.dag = workflow.scheduler._executor, workflow.dag
         self.complete: set[str] = set()  # jobs whose outputs existed at the last check
         self.reported: set[HeldJob] = set()
-        self.is_full = False  # whether sbatch has refused a job that it would take later
+        self.has_refused = False  # for now
         self.check, self.sleep = self.executor.check_active_jobs, self.executor.sleep
         workflow.executor_settings.status_attempts = 1
         self.executor.check_active_jobs = self.check_active_jobs
@@ -88,11 +88,11 @@ class ExecutorPatch:
     def resubmit_or_report(self, submitted: Any, message: str) -> None:
         """Submit a job again in a while if sbatch says that it is full or away, else report that
         the job has failed."""
-        if not (reason := FULL.search(message)):
+        if not (reason := TEMPORARY_REFUSAL.search(message)):
             self.report_error(submitted, message)
             return
-        if not self.is_full:
-            self.is_full = True
+        if not self.has_refused:
+            self.has_refused = True
             note = "jobs that it refuses are submitted again, once a minute"
             print(f"sbatch says '{reason[0]}': {note}", file=sys.stderr)
         timer = threading.Timer(RESUBMIT_SECONDS, self._submit, [submitted.job])

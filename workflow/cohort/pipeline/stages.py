@@ -130,7 +130,7 @@ class Stages:
         return cost.resource_request(cell, self._info(cell), attempt, self._longest)[1]
 
     def at_most(self, minutes: int) -> int:
-        """The time that a job requests, in a partition whose jobs may end sooner."""
+        """These minutes, or `max_runtime` if that is less."""
         return min(minutes, self._longest)
 
     @exit_on_error
