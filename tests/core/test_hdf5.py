@@ -53,6 +53,19 @@ def test_a_flipped_bit_is_found_wherever_it_is(path: Path):
             assert content(path) == expected and offset < SEAL_BYTES, offset
 
 
+def test_more_large_arrays_than_the_seal_has_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The largest have a checksum of their own."""
+    monkeypatch.setattr(hdf5, "LARGE", 100)
+    with new_hdf5(path := tmp_path / "file.h5") as file:
+        for number in range(50):
+            file[f"array{number}"] = RNG.integers(0, 256, 1000 + number, dtype=np.uint8)
+    with SealedFile(path) as sealed:
+        assert 5 < len(sealed.large) < 50 and "array49" in sealed.large
+    test_a_flipped_bit_is_found_wherever_it_is(path)
+
+
 def test_a_cut_file_a_longer_one_and_a_lost_page_are_found(path: Path):
     good = path.read_bytes()
     changed = [good[:length] for length in (0, 1, 20, *RNG.integers(SEAL_BYTES, len(good), 20))]

@@ -22,7 +22,7 @@ GZ, ZIP, TAR = gz(CONTENT), zip_of({MEMBER: CONTENT}), tar_gz({"folder/a": b"x",
 
 @pytest.mark.parametrize(
     ("name", "packed", "member"),
-    [("set.gz", GZ, ""), ("set.zip", ZIP, MEMBER), ("set.tar.gz", TAR, MEMBER)],
+    [("set.gz", GZ, ""), ("set.zip", ZIP, MEMBER), ("set", ZIP, MEMBER), ("set.tgz", TAR, MEMBER)],
 )
 def test_one_file_is_unpacked_and_no_more_than_is_expected(name: str, packed: bytes, member: str):
     Path(name).write_bytes(packed)

@@ -101,6 +101,7 @@ def pictures(folder: Path, *names: str, side: int = 4) -> None:
 
 def test_a_folder_of_pictures(tmp_path: Path):
     pictures(tmp_path, "train/cat/a.png", "train/dog/b.png", "test/dog/c.png")
+    pictures(tmp_path, "train/cat/._a.png", "train/.thumbnails/a.png")  # are hidden
     arrays, classes = read(tmp_path)
     assert classes == ["cat", "dog"]
     assert arrays["x_train"][:, :, 0, 0].tolist() == [[0, 0, 200], [1, 0, 200]]

@@ -32,8 +32,14 @@ def test_outputs_in_evaluation(name: str, monkeypatch: pytest.MonkeyPatch):
         assert (outputs - expected).abs().max() < bound * expected.abs().max()
 
 
-def test_outputs_of_a_network_without_native_code():
-    model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 2), nn.Tanh()).double()
+class Doubled(nn.Linear):
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return 2 * super().forward(inputs)
+
+
+@pytest.mark.parametrize("layers", [[nn.Linear(768, 2), nn.Tanh()], [Doubled(768, 2)]])
+def test_outputs_of_a_network_without_native_code(layers: list[nn.Module]):
+    model = nn.Sequential(nn.Flatten(), *layers).double()
     samples, chosen = photos(), torch.arange(4)
     assert predict(model, model.state_dict(), samples, chosen) is None
     expected = model(samples.inputs(chosen)).softmax(dim=1)

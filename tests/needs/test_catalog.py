@@ -9,6 +9,7 @@ import pytest
 
 from cohort.core import UserError
 from cohort.core.metric import Metric
+from cohort.needs import NEEDS, needs_of
 from cohort.results import names
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.selector import MetricRecording, Rng, Screening, State, View
@@ -60,6 +61,12 @@ def test_a_selectors_metric_is_recorded_in_every_round():
     assert rounds == (1, 2, 3, 4, 5)
     assert values[0] == pytest.approx(math.log(3), rel=1e-12)
     assert len(set(values)) == 5
+
+
+def test_the_name_of_a_need_is_that_of_a_metric(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(NEEDS.by_name, "top-loss", NEEDS["candidate_loss"])
+    with pytest.raises(UserError, match="needs 'top-loss': the name of a need must be of a-z"):
+        needs_of(spying("top-loss")())
 
 
 def declared_with(monkeypatch: pytest.MonkeyPatch, *metrics: Any) -> dict:

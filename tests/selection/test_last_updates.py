@@ -46,7 +46,7 @@ def test_each_choice_lowers_the_cost_most(seed: int):
 def test_who_never_answered_comes_first():
     selector, run_view = DivFl(), alike(6, 3)
     state = selector.begin(run_view, np.random.default_rng(0))
-    updates = np.array([[1.0, 0], [np.nan, np.nan], [0, 1]])
+    updates = np.array([[1.0, 0], [np.nan, 1e300], [0, 1]])
     state = selector.observe(state, np.array([4, 2, 0]), {"update": updates}, run_view)
     assert state["seen"].tolist() == [True, False, False, False, True, False]
     first = selector.select(state, np.arange(6), run_view, np.random.default_rng(2))

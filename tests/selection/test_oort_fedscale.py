@@ -135,6 +135,14 @@ def test_a_cohort_of_all_clients_is_everybody():
     assert sorted(selector.select(state, np.arange(5), view, rng)) == [*range(5)]
 
 
+def test_if_all_are_to_explore_and_nobody_is_unexplored_candidates_are_chosen():
+    selector, rng = OortFedScale(least=1.0), np.random.default_rng(4)
+    state, reports = selector.begin(VIEW, rng), {"last_batch_loss_norm": np.ones(CLIENTS)}
+    reports |= {"duration": DURATIONS}
+    state = selector.observe(state, EVERYBODY, reports, VIEW)
+    assert len(selector.select(state, EVERYBODY[:7], VIEW, rng)) == COHORT
+
+
 def test_clients_without_samples_and_losses_are_alike():
     reports = {"expected_duration": np.ones(3), "samples_per_round": np.zeros(3)}
     view = View(clients=3, cohort=1, sizes=np.zeros(3), reports=reports)

@@ -78,6 +78,19 @@ def test_who_is_drawn_in_three_rounds_of_three(unseen: Literal["never", "first"]
     assert len(set(np.concatenate(cohorts).tolist())) == drawn
 
 
+@pytest.mark.parametrize(
+    ("unseen", "recent", "first"), [("never", [1, 0, 0], [0]), ("first", [1, 1e-9, 1e-9], [2, 0])]
+)
+def test_the_rest_of_a_cohort_is_drawn_by_scores_and_has_samples(
+    unseen: Literal["never", "first"], recent: list[float], first: list[int]
+):
+    """Client 2 was never evaluated, client 3 has no samples."""
+    view, rng = View(clients=4, cohort=3, sizes=np.array([5, 5, 5, 0])), np.random.default_rng(0)
+    state = {"recent": np.array([[*recent, 1e-9]]), "evaluated": np.arange(4) < 2}
+    cohort = Peco(unseen=unseen).select(state, np.arange(4), view, rng).tolist()
+    assert sorted(cohort) == [0, 1, 2] and cohort[: len(first)] == first
+
+
 def test_extreme_exponents_stay_probabilities():
     result = Peco(tau=5000).round_probabilities(np.array([1.0, 9500, 5000]))
     assert result.tolist() == [0, 1, 0]

@@ -112,6 +112,14 @@ def test_explorers_are_drawn_by_the_exponential_of_their_score():
     assert chisquare(counts[1:], weights / weights.sum() * 20_000).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("norm", [np.nan, np.inf])
+def test_a_client_that_diverges_comes_first(norm: float):
+    selector, view, clients = Probe(beta=0.0), alike(6, 1, 99), np.arange(6)
+    state = selector.begin(view, default_rng(0)) | {"last": np.zeros(6, dtype=int)}
+    probes = probed(view, clients, np.array([1, 9, 2, 3, norm, 8]))
+    assert selector.select(state, clients, probes, default_rng(1)).tolist() == [4]
+
+
 def test_all_alike_is_a_draw():
     selector, counts = Probe(beta=0.0, epsilon=0.0), np.zeros(8)
     state = selector.begin(alike(8, 2, 100), default_rng(0)) | {"last": np.zeros(8, dtype=np.int64)}

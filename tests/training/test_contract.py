@@ -93,6 +93,11 @@ class Wrong(Random, Allocating, MetricRecording):
         ("measure", {"doubt": "much"}, "measure returned 'much' as doubt, not a number"),
         ("observe", {"seen": "much"}, "observe returned 'much' as seen, not an array of numbers"),
         ("observe", None, "observe returned None, not values by name"),
+        (
+            "observe",
+            {"seen": np.ones(4, int)},
+            "observe returned .*int64.*, not arrays as before.*",
+        ),
     ],
 )
 def test_every_procedure_checks_what_its_selector_returns(

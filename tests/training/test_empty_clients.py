@@ -18,8 +18,9 @@ from tests.training.small_task import small_task, states, train
 
 SIZES = (4, 0, 9, 0, 6)
 LEAVING_OUT = ["cpow-d", "divfl", "hics-fl", "loss", "oort", "oort-fedscale", "peco", "pow-d"]
-LEAVING_OUT += ["rpow-d", "training-loss", "afl"]
+LEAVING_OUT += ["rpow-d", "training-loss", "afl", "fedcs"]
 NEVER_DRAWN = ["by-size", "clustered-sizes", "clustered-updates", "optimal-sampling", "kl"]
+NEVER_DRAWN += ["tifl"]
 SMALLER = ["oort-fedscale", "by-size", "clustered-sizes", "clustered-updates", "tifl"]
 
 

@@ -218,7 +218,10 @@ def test_an_edited_partition_deals_anew_only_for_cells_that_are_missing(clone: P
     with (clone.root / "my/models/softmax.py").open("a") as file:
         file.write(PAIR)
     assert "model 'softmax' returned (tensor(" in clone.snakemake("dealt", fails=True)
-    clone.replace("my/models/softmax.py", ", classes), _Pair()", ", classes)")
+    tied = ", classes), *[nn.Linear(classes, classes)] * 2"
+    clone.replace("my/models/softmax.py", ", classes), _Pair()", tied)
+    assert "not separate weights" in clone.snakemake("dealt", fails=True)
+    clone.replace("my/models/softmax.py", tied, ", classes)")
     clone.snakemake("dealt")
     shards = clone.root / "results/shards/digits/cards"
     (before,) = shards.glob("*.h5")

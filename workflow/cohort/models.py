@@ -68,9 +68,9 @@ def torchvision_model(name: str, classes: int) -> nn.Module:
 
 
 def residual(*layers: nn.Module, stride: int = 1, new_channels: int = 0) -> nn.Module:
-    """Build a module that adds its inputs to the outputs of some layers. Where these take every
-    `stride`-th pixel and put out `new_channels` channels more, so does the shortcut: half of the
-    new channels come before the others, half behind, all zero (option A of He et al., 2016)."""
+    """Build a module that adds its inputs to the outputs of `layers`. If these subsample by
+    `stride` and add `new_channels` channels, the shortcut subsamples too and is padded with
+    channels of zeros, half in front and half behind (option A of He et al., 2016)."""
 
     class Residual(nn.Module):
         def __init__(self) -> None:
@@ -350,7 +350,7 @@ class EfficientNetB3(EfficientNetB0):
 
 
 class CharLstm(Model):
-    """The character LSTM that AML trains federatedly: one layer of 128 units on embeddings of size
+    """The character LSTM of AML's federated runs: one layer of 128 units on embeddings of size
     32, 95,824 parameters for 80 characters."""
 
     name = "char-lstm"

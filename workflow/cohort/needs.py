@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
 from cohort.core.components import Catalog, Component
-from cohort.core.errors import check_allowed
+from cohort.core.errors import UserError, check_allowed
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-
-TINY = 1e-30  # the least probability whose logarithm is taken: that of 0 is infinite
 
 
 class ModelResults(Protocol):
@@ -27,6 +26,10 @@ class ModelResults(Protocol):
     @property
     def accuracy(self) -> float:
         """The share of samples that are classified correctly, from 0 to 1; NaN without samples."""
+
+    @property
+    def rms_loss(self) -> float:
+        """The root mean square of the samples' cross-entropies; NaN without samples."""
 
     @property
     def softmax(self) -> np.ndarray:
@@ -94,7 +97,7 @@ class Need(Component):
     reserved: ClassVar[bool] = False
     """Whether it evaluates models on reserved test samples, which requires a `reserve`."""
     evaluates: ClassVar[bool] = True
-    """Whether it evaluates a model, which takes time; a training loss is available anyway."""
+    """Whether it evaluates a model before or after training, which takes time."""
 
     row: ClassVar[tuple[str, str] | None] = None
     """A method of the context and the part of its results that is measured, unless `measure` says
@@ -130,21 +133,21 @@ class SamplesPerRound(Need):
     """The server knows how many samples each client holds, and how many of them its local steps
     take in a round with all of its work."""
 
-    name, gathered, evaluates = "samples_per_round", "once", False
+    name, gathered = "samples_per_round", "once"
 
 
 class ExpectedDuration(Need):
     """The server knows each client's device and link, and so the simulated seconds of a round with
     all of J; 0 if the run simulates no time."""
 
-    name, gathered, evaluates = "expected_duration", "once", False
+    name, gathered = "expected_duration", "once"
 
 
 class TransferTime(Need):
     """The server knows each client's link, and so the simulated seconds in which it receives or
     sends the model once; 0 if the run simulates no time."""
 
-    name, gathered, evaluates = "transfer_time", "once", False
+    name, gathered = "transfer_time", "once"
 
 
 class CandidateLoss(Need):
@@ -232,9 +235,7 @@ class RMSLoss(Need):
     mean square of their losses, as Oort's statistical utility asks; NaN without samples."""
 
     name, gathered, numbers = "loss_norm", "after", 1
-
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return loss_norms(context.local_on_own())
+    row = "local_on_own", "rms_loss"
 
 
 class LastBatchRMSLoss(Need):
@@ -242,15 +243,14 @@ class LastBatchRMSLoss(Need):
     sends the root mean square of the losses, as FedScale's Oort asks; NaN without a step."""
 
     name, gathered, numbers = "last_batch_loss_norm", "after", 1
-
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return loss_norms(context.local_on_last_batch())
+    row = "local_on_last_batch", "rms_loss"
 
 
 class ReservedLoss(Need):
     """The server evaluates each local model on reserved test samples; clients send nothing more."""
 
     name, gathered, reserved = "reserved_loss", "after", True
+    row = "local_on_reserved", "loss"
 
 
 class ReservedCorrect(Need):
@@ -273,16 +273,6 @@ class ReservedPredictions(Need):
     row = "local_on_reserved", "softmax"
 
 
-def loss_norms(evaluations: Iterable[ModelResults]) -> np.ndarray:
-    """The root mean square of the losses of each model's samples; NaN without samples."""
-    norms = []
-    for results in evaluations:
-        labels = results.labels
-        squares = np.log(np.maximum(results.softmax[np.arange(len(labels)), labels], TINY)) ** 2
-        norms.append(np.sqrt(squares.mean()) if len(labels) else np.nan)
-    return np.array(norms)
-
-
 NEEDS = Catalog("cohort.needs", Need, (
     LabelCounts, Overlap, SamplesPerRound, ExpectedDuration, TransferTime, CandidateLoss,
     CandidateAccuracy, CandidateBatchLoss, TrainingLoss, ReceivedLoss, Duration, Update, BiasUpdate,
@@ -296,4 +286,6 @@ def needs_of(selector: Any) -> list[type[Need]]:
     which = f"{type(selector).__module__}.{type(selector).__name__}"
     for name in sorted(selector.needs):
         check_allowed(name, NEEDS, f"{which} needs '{name}', which is not known")
+        if not re.fullmatch("[a-z][a-z0-9_]*", name):
+            raise UserError(f"{which} needs '{name}': the name of a need must be of a-z, 0-9 and _")
     return [NEEDS[name] for name in sorted(selector.needs)]

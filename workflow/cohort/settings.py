@@ -114,7 +114,7 @@ class Settings:
     )
     order: Literal["shuffled", "dealt"] = parameter(
         "shuffled",
-        help="of a client's samples in each epoch; as dealt, they follow by class in `classes-K`",
+        help="of a client's samples in each epoch; as dealt: in `classes-K` class by class",
     )
     precision: Literal["float32", "tf32", "bfloat16", "float64"] = parameter(
         "float32",

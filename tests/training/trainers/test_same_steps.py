@@ -371,6 +371,8 @@ def test_which_trainer_is_chosen(
         allowed = task.procedure.usable_trainers()
         trainer = TRAINERS[chosen if chosen in allowed else "serial"]
         assert choose_trainer(requested, device, task)[0] is trainer
+    parts["model"].requires_grad_(False)
+    assert choose_trainer(requested, device, small_task(**parts))[0].name == "serial"
     assert small_task().procedure.usable_trainers() == tuple(TRAINERS)
 
 

@@ -27,7 +27,7 @@ JSON_TYPES: dict[Any, str] = {
 }
 SHARE: dict[str, Any] = {"minimum": 0, "maximum": 1}  # keywords of a parameter from 0 to 1
 VALUES: dict[Any, tuple[str, str]] = {
-    int: ("[0-9]+", "a whole number"),
+    int: ("[0-9]{1,18}", "a whole number"),
     float: (r"[0-9]+\.?[0-9]*|\.[0-9]+", "a number"),
     str: ("[a-z0-9_]+", "a word of a-z, 0-9 and _"),
 }
@@ -79,8 +79,8 @@ def parameter(default: Any = dataclasses.MISSING, *, help: str = "", **schema: A
 
 class Catalog(Mapping[str, type[C]]):
     """The components of a kind by name, in alphabetical order: the built-in `classes`, and those in
-    the user's modules that extend `package`, which are imported when they are needed: first those
-    that quote the component's name, then all. `by_name` holds those that are imported."""
+    the user's modules that extend `package`. These are imported lazily: a lookup first imports
+    modules that quote the name, then all. `by_name` holds those that are imported."""
 
     def __init__(self, package: str, base: type[C], classes: Iterable[type[C]]):
         self.package, self._base = package, base
@@ -269,5 +269,5 @@ def explain_value_errors(prefix: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        line = user_files.last_line(error)
+        line = user_files.user_position(error)
         raise UserError(f"{prefix}{error}{f' ({line})' if line else ''}") from None

@@ -36,6 +36,7 @@ FIXES = {
     errno.ENOTDIR: "a file stands where a folder is needed; move it away and start again",
     errno.EEXIST: "a file stands where a folder is needed; move it away and start again",
     errno.EISDIR: "a folder stands where a file is needed; move it away and start again",
+    **dict.fromkeys((errno.ENOLCK, errno.ENOSYS), f"this disk has no file locks; {ELSEWHERE[3:]}"),
     errno.EIO: "the disk reports an input/output error; start again on another one",
 }
 

@@ -100,8 +100,8 @@ def try_lock(path: Path) -> IO[str] | None:
 
 
 def lock(path: Path, waiting: Callable[[], None] | None = None) -> IO[str]:
-    """Lock a file; if another process has locked it, call `waiting` and wait. It is locked while it
-    is open; its holder may delete it before closing it, and then its folder."""
+    """Lock a file and return it; the lock ends when it is closed. If another process holds it, call
+    `waiting` and wait. The holder may delete the file before closing it, and then its folder."""
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):  # the holder deletes the folder
@@ -143,5 +143,8 @@ def _sync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some shared folders cannot sync a folder
+            raise
     finally:
         os.close(handle)

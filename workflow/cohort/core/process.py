@@ -39,7 +39,7 @@ def log_output(path: str | Path) -> Iterator[None]:
             yield
     except (Exception, KeyboardInterrupt, SystemExit) as error:
         is_named = isinstance(error, UserError)
-        parts = [str(error)] if is_named else [user_files.last_line(error), repr(error)]
+        parts = [str(error)] if is_named else [user_files.user_position(error), repr(error)]
         if isinstance(error, KeyboardInterrupt):
             parts = ["stopped before it was done; start again"]
         message = ": ".join(["error", *filter(None, parts)])

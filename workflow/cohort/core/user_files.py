@@ -60,11 +60,11 @@ def import_module(package: str, name: str) -> ModuleType:
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, SystemExit):
             reason = "importing it ends Python (sys.exit)"
-        line = last_line(error).removesuffix(", in <module>")
+        line = user_position(error).removesuffix(", in <module>")
         raise UserError(f"{line or file}: {reason}") from error
 
 
-def last_line(error: BaseException, modules: tuple[str, ...] = (f"{PACKAGE}.",)) -> str:
+def user_position(error: BaseException, modules: tuple[str, ...] = (f"{PACKAGE}.",)) -> str:
     """The last file, line and function that an error came through of modules whose names begin so,
     by default the user's; empty if there is none."""
     position = ""

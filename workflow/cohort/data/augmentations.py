@@ -28,11 +28,11 @@ class AugmentationParameters(NamedTuple):
     """What an augmentation does to each image, one row per image, for native code: color changes
     and their factors, place of the crop, and flip."""
 
-    colors: np.ndarray
-    factors: np.ndarray
-    top: np.ndarray
-    left: np.ndarray
     flip: np.ndarray
+    top: np.ndarray | int = 0
+    left: np.ndarray | int = 0
+    colors: np.ndarray = np.empty((1, 0))
+    factors: np.ndarray = np.empty((1, 0))
 
 
 class Augmentation(Component):
@@ -84,8 +84,7 @@ class Flip(Augmentation):
         return flipped(images, numbers[:, 0] < 0.5)
 
     def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
-        none, zeros = np.zeros((len(numbers), 0)), np.zeros(len(numbers))
-        return AugmentationParameters(none, none, zeros, zeros, numbers[:, 0] < 0.5)
+        return AugmentationParameters(numbers[:, 0] < 0.5)
 
 
 class CropFlip(Augmentation):
@@ -104,9 +103,8 @@ class CropFlip(Augmentation):
         return flipped(cropped(padded, top, left, *images.shape[2:]), numbers[:, 2] < 0.5)
 
     def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
-        none = np.zeros((len(numbers), 0))
         top, left = (numbers[:, :2] * (2 * self.border + 1)).astype(np.int32).T
-        return AugmentationParameters(none, none, top, left, numbers[:, 2] < 0.5)
+        return AugmentationParameters(numbers[:, 2] < 0.5, top, left)
 
 
 class ReflectCropFlip(CropFlip):
@@ -162,7 +160,7 @@ class JitterFlipGray(Augmentation):
         return images
 
     def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
-        rows, zeros = np.arange(len(numbers))[:, None], np.zeros(len(numbers))
+        rows = np.arange(len(numbers))[:, None]
         order = np.array(ORDERS)[(numbers[:, 0] * len(ORDERS)).astype(int)]
         blends, before = order[:, :3], order[:, 3:]
         columns = np.arange(3) + (np.arange(3) >= before)  # the change of hue is between them
@@ -172,7 +170,7 @@ class JitterFlipGray(Augmentation):
         factors = np.repeat(self.hue * (2 * numbers[:, 4:5] - 1), 5, axis=1)
         strengths = 1 + self.strength * (2 * numbers[:, 1:4] - 1)
         factors[rows, columns] = np.take_along_axis(strengths, blends, axis=1)
-        return AugmentationParameters(colors, factors, zeros, zeros, numbers[:, 5] < 0.5)
+        return AugmentationParameters(numbers[:, 5] < 0.5, colors=colors, factors=factors)
 
 
 @functools.cache

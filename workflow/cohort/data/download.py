@@ -22,7 +22,7 @@ from cohort.data.raw import RawFile, files_in_mirror, unpack, verify_checksum
 
 PACKED = Path("resources/raw/packed")  # can be deleted at any time
 WAITS = (2.0, 8.0, 30.0)  # seconds before each retry
-TIMEOUT = 30.0  # seconds without a byte, or with fewer than MIN_SPEED a second; between two reports
+TIMEOUT = 30.0  # seconds of silence, or below MIN_SPEED, before a retry; between progress lines
 MIN_SPEED = 1000.0  # bytes a second
 MAX_BYTES = 20 << 30  # more than any file here, should a server never stop sending
 RETRIED = (408, 425, 429)  # like all statuses from 500 on; any other client error is final

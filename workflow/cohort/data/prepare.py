@@ -31,10 +31,8 @@ class Moments:
         """Add the values of a block of samples."""
         values = block.reshape(len(block), len(self.sums), -1)
         self.count += len(block) * values.shape[2]
-        for channel in range(len(self.sums)):
-            part = values[:, channel].astype(np.int64)
-            self.sums[channel] += part.sum()
-            self.squares[channel] += (part * part).sum()
+        self.sums += values.sum(axis=(0, 2), dtype=np.int64)
+        self.squares += np.einsum("scv,scv->c", values, values, dtype=np.int64)
 
     def scaled(self, scale: float, standardized: int | None) -> dict[str, np.ndarray]:
         """Means and deviations (dividing by n) of the values divided by `scale`: 0 and 1 for

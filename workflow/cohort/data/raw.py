@@ -76,7 +76,7 @@ def files_in_mirror(mirror: str, names: set[str]) -> list[Path]:
     if not mirror:
         return []
     check_mirror(mirror)
-    folders = os.walk(Path(mirror).expanduser())
+    folders = os.walk(Path(mirror).expanduser(), followlinks=True)
     return sorted(Path(top, name) for top, _, files in folders for name in names & {*files})
 
 
@@ -104,7 +104,7 @@ def unpack(packed: Path, member: str, size: int, target: Path, source: str) -> N
     but no more than one byte above `size`. `source` names the archive in error messages."""
     with explain_broken_file(source), contextlib.ExitStack() as stack:
         content: Any
-        if packed.suffix == ".zip":
+        if packed.suffix == ".zip" or stack.enter_context(open(packed, "rb")).read(2) == b"PK":
             content = stack.enter_context(zipfile.ZipFile(packed)).open(member)
         elif member:
             archive = stack.enter_context(tarfile.open(packed))

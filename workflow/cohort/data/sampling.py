@@ -16,7 +16,7 @@ def floor_share(count: int, share: float) -> int:
 
 
 def draw_part(count: int, share: float, purpose: str, seed: int = 0) -> np.ndarray:
-    """Draw a share of `count` samples, whatever their classes: for each, whether it belongs."""
+    """Draw a random share of `count` samples, whatever their classes; return a Boolean mask."""
     part = np.zeros(count, dtype=bool)
     part[generator(seed, purpose).permutation(count)[: round(count * share)]] = True
     return part

@@ -33,8 +33,8 @@ class Parser(Component):
     Sources, checksums, sizes and scaling are declared in config/datasets.yaml."""
 
     in_digest: ClassVar[bool] = True
-    """Whether its name is part of the digest of data sets that name it. Not if their files say all
-    that it depends on."""
+    """Whether the digest of a data set that names this parser includes the name; False if the files
+    alone determine the samples."""
 
     def parse(self, folder: Path) -> tuple[Split, ...]:
         """Read the raw files in `folder` and return the training and the test split, and then the

@@ -75,7 +75,7 @@ def _scale(
 def moments(images: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
     """Means and variances (client, channel) of the counted samples (client, sample) of images
     (client, sample, row, column, channel)."""
-    centers = images[:, 0, 0, 0].contiguous()  # a number among the others, so that little is lost
+    centers = images[:, 0, 0, 0].contiguous()  # a large mean would cost digits
     sums = _sum_channels(images, images, counted, centers, backward=False)
     number = counted.sum(dim=1)[:, None, None] * images[0, 0, ..., 0].numel()
     first, second = (sums / number.clamp(min=1)).unbind(dim=1)

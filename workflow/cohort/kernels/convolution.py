@@ -10,7 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 BLOCK = 1024  # numbers that a program of an elementwise kernel takes
-TILES = 64  # programs per client among which a weight gradient is split, or more
+TILES = 64  # programs per client wanted for a weight gradient: few tiles are split over pixels
 
 
 @dataclass(frozen=True)
@@ -303,7 +303,7 @@ def weight_gradients(
     block_n = min(64, max(16, triton.next_power_of_2(shape.taps)))
     block_k = min(32, max(16, triton.next_power_of_2(shape.out_pixels)))
     tiles = triton.cdiv(shape.outputs, block_m) * triton.cdiv(shape.taps, block_n)
-    splits = max(1, min(64, shape.out_pixels // (4 * block_k), triton.cdiv(TILES, tiles)))
+    splits = max(1, min(shape.out_pixels // (4 * block_k), triton.cdiv(TILES, tiles)))
     share = triton.cdiv(triton.cdiv(shape.out_pixels, splits), block_k) * block_k
     splits, clients = triton.cdiv(shape.out_pixels, share), len(images)
     parts = images.new_empty(

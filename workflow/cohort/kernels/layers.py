@@ -13,7 +13,7 @@ from torch.func import vmap
 from cohort.kernels import channelwise, convolution, padding
 
 EXACT = "float32"
-# of a gradient relative to its norm: so much may a unit change that rounding switches
+# largest error of a gradient relative to its norm: rounding may switch a unit on or off
 ERRORS = {EXACT: 0.03, "tf32": 0.03, "bfloat16": 0.1}
 MIN_NORM = 1e-3  # of the whole gradient's, for relative errors: a smaller one may be rounding
 
@@ -41,9 +41,9 @@ def with_kernels(network: nn.Module, precision: str = EXACT) -> nn.Module:
 
 
 def check(network: nn.Module, layers: nn.Module, inputs: Tensor, precision: str = EXACT) -> str:
-    """What is wrong with the `layers` that `with_kernels` made of a network, on this device: empty
-    if they give its gradients, here of the sum of its squared outputs, and its running statistics,
-    for two clients, of whose samples all and all but one count."""
+    """Compare `layers`, made by `with_kernels`, with the network itself on this device: gradients
+    of the sum of squared outputs, and running statistics, for two clients, of which one has a
+    padded sample. Return what differs, or an empty string."""
     names = [name for name, _ in network.named_parameters()]
     factors = padding.draw(padding.random_calls(network, inputs[:1]), len(inputs), inputs.device)
     counted = torch.ones(2, len(inputs), dtype=torch.bool, device=inputs.device)

@@ -1,6 +1,6 @@
-"""Networks for batches that are filled up with samples that do not count, so that all clients have
-batches of one size. Batch normalization leaves such samples out, and random layers multiply by
-factors that are drawn beforehand, for each client as if it were alone."""
+"""Networks that take padded batches, so that the batches of all clients have one size. Batch
+normalization leaves the padding out, and random layers multiply by factors that are drawn
+beforehand, for each client as if it were alone."""
 
 import copy
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def call(
 
 def normalize(layer: Any, batch: Any, by: Normalize, images: Tensor) -> Tensor:
     """Batch normalization as in PyTorch, of a batch with several samples that count; of others by
-    the running statistics, as PyTorch refuses a single sample."""
+    the running statistics (PyTorch would use a single sample's own if it has several pixels)."""
     counted, running = batch.counted, (layer.running_mean, layer.running_var)
     results, *moments = by(images, layer.weight, layer.bias, *running, counted, layer.eps)
     number = counted.sum().to(moments[1]) * images[0, 0].numel()

@@ -29,11 +29,14 @@ class AugmentPlan:
 
     @classmethod
     def of(cls, augmentation: augmentations.Augmentation, shape: Shape, lanes: int) -> Self | None:
-        """The options for an augmentation of images whose rows fill whole vectors, None without."""
+        """The plan for an augmentation of images of this shape; None if it has no native code."""
         changes = augmentation.parameters(np.zeros((1, augmentation.numbers)))
         if changes is None or shape[2] < lanes or shape[1] * shape[2] % lanes:
             return None
-        return cls(augmentation.border, augmentation.reflects, changes.colors.shape[1] > 0)
+        has_colors = changes.colors.shape[1] > 0
+        if has_colors and augmentation.border:  # the contrast's mean would include the border
+            return None
+        return cls(augmentation.border, augmentation.reflects, has_colors)
 
 
 def to_instructions(
@@ -43,7 +46,8 @@ def to_instructions(
     and factors, with a row per image."""
     instructions = np.zeros((len(changes.flip), COLUMNS), dtype=np.int32)
     instructions[:, : changes.colors.shape[1]] = changes.colors
-    instructions[:, COLORS:] = np.stack([changes.top, changes.left, changes.flip], axis=1)
+    for column, values in enumerate((changes.top, changes.left, changes.flip), COLORS):
+        instructions[:, column] = values
     factors = np.zeros((len(changes.flip), COLORS), dtype=dtype)
     factors[:, : changes.factors.shape[1]] = changes.factors
     return instructions, factors

@@ -9,7 +9,6 @@ import ctypes
 import functools
 import hashlib
 import math
-import mmap
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,13 +25,13 @@ from cohort.native.single_program import SingleSampleProgram, is_single_sample
 
 llvm = lazy("llvmlite.binding")
 
-HUGE_PAGE = 2 << 20  # bytes
 EVALUATED = 64  # samples that are evaluated at once, a batch that stays in the nearer caches
 BATCHES = 32  # evaluated in one call, which no signal interrupts
 CACHED = 200  # entries of the cache; the oldest go first
 CHECKSUM = hashlib.sha256().digest_size
 Function = Callable[[int, int, int, int], None]
-"""Addresses of the arrays and of the numbers, first batch and last, which is left out."""
+"""Compiled code, called with the addresses of the arrays and of the numbers, and with the first
+batch and the one behind the last."""
 
 
 @dataclass(frozen=True)
@@ -158,15 +157,10 @@ class Kernel:
 
 
 def zeros(count: int, dtype: np.dtype) -> np.ndarray:
-    """Allocate zeros, on whole cache lines of their own, and on huge pages if there are many."""
+    """Allocate zeros, on whole cache lines of their own."""
     size = -(-count * dtype.itemsize // CACHE_LINE) * CACHE_LINE
-    if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
-        memory = mmap.mmap(-1, size + HUGE_PAGE)
-        memory.madvise(mmap.MADV_HUGEPAGE)
-        raw, alignment = np.frombuffer(memory, dtype=np.uint8), HUGE_PAGE
-    else:
-        raw, alignment = np.zeros(size + CACHE_LINE, dtype=np.uint8), CACHE_LINE
-    start = -raw.ctypes.data % alignment
+    raw = np.zeros(size + CACHE_LINE, dtype=np.uint8)  # NumPy asks for huge pages
+    start = -raw.ctypes.data % CACHE_LINE
     return raw[start : start + size].view(dtype)[:count]
 
 

@@ -17,8 +17,8 @@ L1_SHARE = 24 * 1024  # bytes of the first-level cache that a gradient may fill
 ABREAST = 4  # vectors of samples, or pixels, that share each load of a weight
 _ARRAYS = Emitter.noalias("memory", "weights", "gradients")
 PARAMETERS = (*_ARRAYS, "i64 %blocks", *Emitter.noalias("logit_scale"))
-"""Of all functions of layers: scratch memory, weights, their gradients, how many blocks of samples
-the batch has, and what calibrated logits are scaled by."""
+"""LLVM parameters of the functions of all layers: scratch memory, weights, their gradients, the
+number of blocks of samples, and the scale of calibrated logits."""
 
 Pointer = Callable[[Index, Index], str]
 """Points to a vector (row, block, lane), by block of samples and number of the row."""
@@ -158,11 +158,11 @@ class LayerCode:
                 vectors = [emit.load(source, row * lanes) for row in range(group.size)]
                 emit.store_first(emitter.lane_sums(emit, vectors), group.size, goal, first)
 
-    def emit_transpose(self, count: int, source: Pointer, blocks: Index) -> None:
-        """Emit a transposition of `count` rows (row, block, lane) into scratch memory `transposed`
+    def emit_transpose(self, source: Pointer, blocks: Index) -> None:
+        """Emit a transposition of the inputs (row, block, lane) into scratch memory `transposed`
         (sample, row). Vectors then run along rows, so that sums over samples need no shuffles."""
-        emit, lanes, row = self.emit, self.lanes, self._row_length(count)
-        for part in emitter.chunks(count, lanes):
+        emit, lanes, row = self.emit, self.lanes, self._row_length
+        for part in emitter.chunks(self.layer.inner, lanes):
             with emit.loops(part, blocks) as (first, block):
                 pointers = (source(block, emit.add(first, index)) for index in range(part.size))
                 rows = [*map(emit.load, pointers), *[ZERO] * (lanes - part.size)]
@@ -170,24 +170,22 @@ class LayerCode:
                 for lane, values in enumerate(emitter.transposed(emit, rows)):
                     emit.store(values, goal, lane * row)
 
-    def emit_transposed_product(
-        self, results: int, count: int, gradients: Pointer, samples: Index, goal: str
-    ) -> None:
-        """Emit sums over samples: `goal` (result, row) gets each result's gradient (result, sample)
-        times each of the `count` rows that were transposed last (sample, row)."""
-        emit, lanes = self.emit, self.lanes
+    def emit_transposed_product(self, gradients: Pointer, samples: Index, goal: str) -> None:
+        """Emit sums over samples: `goal` (output, row) gets each output's gradient (output, sample)
+        times each row of the inputs that were transposed last (sample, row)."""
+        emit, lanes, count = self.emit, self.lanes, self.layer.inner
         vectors, rest = divmod(count, lanes)
         inner = [(part, lanes) for part in emitter.split(vectors, ABREAST)]
         inner += [(Ranges(vectors, 1, 1), rest)] if rest else []
         for columns, used in inner:
-            for outer in emitter.split(results, self.layout.target.tile // ABREAST):
+            for outer in emitter.split(self.layer.outer, self.layout.target.tile // ABREAST):
                 wide, pairs = columns.size, outer.size * columns.size
                 with emit.loops(columns, outer) as (vector, first):
                     column = emit.mul(vector, lanes)
                     sums = emit.variables([ZERO] * pairs)
                     pointers = [gradients(0, emit.add(first, n)) for n in range(outer.size)]
                     with emit.loop(samples) as sample, sums.update() as values:
-                        rows = sample, self._row_length(count)
+                        rows = sample, self._row_length
                         source = emit.pointer("%memory", column, rows, self.layout.transposed)
                         numbers = (emit.load_number(pointer, sample) for pointer in pointers)
                         factors = [emit.broadcast(number) for number in numbers]
@@ -198,9 +196,10 @@ class LayerCode:
                         result, vector = divmod(number, wide)
                         emit.store_first(value, used, corner, result * count + vector * lanes)
 
-    def _row_length(self, count: int) -> int:
-        """The length of a sample's row of `count` numbers, in whole vectors."""
-        return -(-count // self.lanes) * self.lanes
+    @property
+    def _row_length(self) -> int:
+        """The length of a sample's row of inputs, in whole vectors."""
+        return -(-self.layer.inner // self.lanes) * self.lanes
 
 
 @dataclass(frozen=True)
@@ -293,10 +292,10 @@ class LinearCode(LayerCode):
                     scale = emit.broadcast(emit.load_number("%logit_scale", outer))
                     emit.store(emit.op("fmul", gradient, scale), address)
             emit.store_number(emit.lane_sum(*total.load()), "%gradients", outer, layer.bias)
-        self.emit_transpose(layer.inner, self._features(self.inputs), self.layout.blocks)
+        self.emit_transpose(self._features(self.inputs), self.layout.blocks)
         goal, samples = emit.pointer("%gradients", layer.weight), self.layout.width
         sources = self._features(gradients)
-        self.emit_transposed_product(layer.outer, layer.inner, sources, samples, goal)
+        self.emit_transposed_product(sources, samples, goal)
 
     def emit_input_gradient(self) -> None:
         layer, gradients = self.layer, self.layout.gradients[self.number + 1]

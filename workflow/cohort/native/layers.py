@@ -66,24 +66,24 @@ class Layer:
 
 def layers_of(model: nn.Module, shape: Sequence[int]) -> tuple[Layer, ...]:
     """The layers of a network for samples of a shape; Unsupported if one has no native code."""
-    if not isinstance(model, nn.Sequential):
+    if type(model) is not nn.Sequential:
         raise Unsupported(f"{type(model).__name__}, which is not a sequence of layers")
     layers: list[Layer] = []
     outputs = sample_shape(shape)
     for _, module in model.named_modules(remove_duplicate=False):
-        last = layers[-1] if layers else None
-        if isinstance(module, nn.Conv2d | nn.Linear):
+        last, kind = layers[-1] if layers else None, type(module)  # a subclass may do anything
+        if kind in (nn.Conv2d, nn.Linear):
             layers.append(_layer(module, outputs, last.end if last else 0))
-        elif isinstance(module, nn.ReLU) and last:
+        elif kind is nn.ReLU and last:
             layers[-1] = replace(last, rectifies=True)
-        elif isinstance(module, nn.MaxPool2d) and last and last.is_convolution and not last.pools:
+        elif kind is nn.MaxPool2d and last and last.is_convolution and not last.pools:
             sizes = {module.kernel_size, module.stride} - {2, (2, 2)}
             is_shifted = module.padding not in (0, (0, 0)) or module.dilation not in (1, (1, 1))
             if sizes or is_shifted or module.ceil_mode or module.return_indices:
                 raise Unsupported(module)
             layers[-1] = replace(last, pools=True)
-        elif not isinstance(module, nn.Flatten | nn.Sequential):
-            raise Unsupported(type(module).__name__)
+        elif kind not in (nn.Flatten, nn.Sequential):
+            raise Unsupported(kind.__name__)
         outputs = layers[-1].outputs if layers else outputs
     if not layers or min(min(layer.outputs) for layer in layers) < 1:
         raise Unsupported("a network without outputs")

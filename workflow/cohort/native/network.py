@@ -33,11 +33,11 @@ class NativeNetwork:
         self.dtype, self.labels = self.target.dtype, samples.labels.numpy()
         self.size, self.classes = self.layers[-1].end, self.layers[-1].outer
         self.shape = sample_shape(samples.values.shape[1:])
-        self.augmentation, self.augment = augmentation, None
-        self.inputs = _inputs(samples, samples.values, self.dtype)
+        self.augmentation, self.augment, scale = augmentation, None, 0.0
         if augmentation.numbers:  # the code scales before it augments
+            scale = 1.0
             self.augment = AugmentPlan.of(augmentation, self.shape, self.target.lanes)
-            self.inputs = _inputs(samples, samples.values, self.dtype, scale=1.0)
+        self.inputs = _inputs(samples, samples.values, self.dtype, scale)
         self._kernels: dict[StepOptions, Kernel] = {}
 
     def begin(
@@ -49,11 +49,11 @@ class NativeNetwork:
         logit_scale: Tensor | None = None,
         logit_shift: Tensor | None = None,
     ) -> None:
-        """Start at these weights, at rest. After each step they move by the learning rate times the
-        correction. The loss is that of the logits scale * (output - bias) + bias + shift. `sgd` has
-        hyperparameters of SGD as in torch.optim (STEP_NUMBERS), on a mean cross-entropy plus `mu` /
-        2 times the squared distance of the weights to an anchor. `clip` bounds a gradient's norm,
-        unless 0."""
+        """Start at these weights, with no velocity. After each step they move by the learning rate
+        times the correction. The loss is that of the logits scale * (output - bias) + bias + shift.
+        `sgd` has hyperparameters of SGD as in torch.optim (STEP_NUMBERS), on a mean cross-entropy
+        plus `mu` / 2 times the squared distance of the weights to an anchor. `clip` bounds a
+        gradient's norm, unless 0."""
         self.sgd = sgd
         options = StepOptions(
             momentum=sgd["momentum"] != 0,
@@ -117,8 +117,10 @@ def predict(model: nn.Module, weights: Weights, samples: Samples, indices: Tenso
         layers = supported_layers(model, samples)
     except Unsupported:
         return None
-    target = _target(model)
-    inputs = _inputs(samples, samples.values, target.dtype)
+    target, values, rows = _target(model), samples.values, indices.numpy()
+    if values.dtype != torch.uint8:  # numbers are converted, so take only those that are needed
+        values, rows = values[indices], np.arange(len(indices))
+    inputs = _inputs(samples, values, target.dtype)
     shape = sample_shape(samples.values.shape[1:])
     kind = BYTES if inputs.is_bytes else target.scalar
     request = CodeRequest(layers, shape, EVALUATED, target, kind, None)
@@ -126,7 +128,7 @@ def predict(model: nn.Module, weights: Weights, samples: Samples, indices: Tenso
         _kernels.by_request = {request: Kernel(request)}
     kernel = _kernels.by_request[request]
     kernel.fill("weights", flatten(weights, model))
-    return torch.from_numpy(kernel.outputs(inputs, indices.numpy()))
+    return torch.from_numpy(kernel.outputs(inputs, rows))
 
 
 def flatten(weights: Weights, model: nn.Module) -> np.ndarray:

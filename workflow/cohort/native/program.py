@@ -24,7 +24,7 @@ TRAIN, PREDICT = "train", "predict"
 @dataclass(frozen=True)
 class StepOptions:
     """What a step does besides following the gradient, and whether logits are calibrated.
-    `pulls_hard` if a step takes a proximal term more than half of the way to its anchor."""
+    `pulls_hard`: a step of the proximal term covers more than half of the way to its anchor."""
 
     momentum: bool = False
     weight_decay: bool = False

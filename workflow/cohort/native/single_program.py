@@ -17,7 +17,7 @@ from cohort.native.lanes_layers import ABREAST
 from cohort.native.layers import Layer
 from cohort.native.program import TRAIN, CodeRequest, StepOptions, emit_entry, pointers
 
-NEVER = -1e30  # the bias of an output that is not there, whose exponential is 0
+NEVER = -1e30  # the bias of a padded output, whose exponential is negligible
 PARAMETERS = Emitter.noalias("memory", "weights")
 
 
@@ -46,9 +46,9 @@ class SingleSampleLayout:
         self.gradients = [arena.allocate(size) for size in self.sizes]
         outputs = zip(self.pixels[1:], self.widths[1:], strict=True)
         self.positions = [arena.allocate(pixels * width) for pixels, width in outputs]
-        self.lists = list(map(arena.allocate, map(max, self.sizes[:-1], self.pixels[1:])))
-        self.listed = list(map(arena.allocate, self.pixels[1:]))
-        self.counts = [arena.allocate(1) for _ in layers]
+        self.nonzero_offsets = list(map(arena.allocate, map(max, self.sizes[:-1], self.pixels[1:])))
+        self.nonzero_gradients = list(map(arena.allocate, self.pixels[1:]))
+        self.nonzero_counts = [arena.allocate(1) for _ in layers]
         pairs = [before * after for before, after in pairwise(self.widths)]
         sizes = (layer.taps * count for layer, count in zip(layers, pairs, strict=True))
         self.by_input = list(map(arena.allocate, sizes))
@@ -126,7 +126,7 @@ class SingleSampleCode:
         """Emit code that appends an offset to the layer's list if a condition holds: it is stored
         in any case, but counted then only. A branch would often be predicted wrongly."""
         emit, (number,) = self.emit, count.load()
-        base = emit.pointer("%memory", self.layout.lists[self.number])
+        base = emit.pointer("%memory", self.layout.nonzero_offsets[self.number])
         goal = emit.pointer(base, number, kind="i32")
         emit.emit(f"store i32 {emit.value(f'trunc i64 {offset} to i32')}, ptr {goal}")
         more = emit.value(f"zext i1 {condition} to i64")
@@ -136,7 +136,7 @@ class SingleSampleCode:
     def emit_loop_over_nonzero(self, count: str) -> Iterator[tuple[Index, str]]:
         """Emit a loop over the layer's list; the `with` block gets an entry's index and offset."""
         emit = self.emit
-        base = emit.pointer("%memory", self.layout.lists[self.number])
+        base = emit.pointer("%memory", self.layout.nonzero_offsets[self.number])
         with emit.when(emit.value(f"icmp sgt i64 {count}, 0")), emit.loop(count) as entry:
             yield entry, emit.load_int(base, entry)
 
@@ -150,7 +150,7 @@ class SingleSampleCode:
 
     def negative_rate(self) -> str:
         """Emit a vector with the negative learning rate in all lanes."""
-        return self.emit.op("fsub", "zeroinitializer", self.emit.broadcast("%lr"))
+        return self.emit.op("fsub", ZERO, self.emit.broadcast("%lr"))
 
 
 class SingleSampleLinearCode(SingleSampleCode):
@@ -181,7 +181,7 @@ class SingleSampleLinearCode(SingleSampleCode):
             number = emit.load_number(self.input_pointer(index))
             self.emit_append(count, index, emit.value(f"fcmp une {emit.scalar} {number}, 0.0"))
         (length,) = count.load()
-        stored = emit.pointer("%memory", self.layout.counts[self.number])
+        stored = emit.pointer("%memory", self.layout.nonzero_counts[self.number])
         emit.emit(f"store i64 {length}, ptr {stored}")
         return length
 
@@ -193,7 +193,7 @@ class SingleSampleLinearCode(SingleSampleCode):
         for number, gradient in enumerate(gradients):
             bias = emit.pointer("%weights", self.bias + number * self.lanes)
             emit.store(emit.fma(negative_rate, gradient, emit.load(bias)), bias)
-        stored = emit.pointer("%memory", self.layout.counts[self.number])
+        stored = emit.pointer("%memory", self.layout.nonzero_counts[self.number])
         with self.emit_loop_over_nonzero(emit.value(f"load i64, ptr {stored}")) as (_, index):
             weights = emit.pointer("%weights", (index, self.outer), self.weight)
             value = emit.broadcast(emit.load_number(self.input_pointer(index)))
@@ -298,7 +298,9 @@ class SingleSampleConvolutionCode(SingleSampleCode):
             if layer.pools:
                 position = emit.load_int(self.position_pointer(row, column, channel))
                 offset = emit.add(offset, position)
-            emit.store_number(gradient, "%memory", count.load()[0], self.layout.listed[self.number])
+            emit.store_number(
+                gradient, "%memory", count.load()[0], self.layout.nonzero_gradients[self.number]
+            )
             counts = emit.value(f"fcmp une {scalar} {gradient}, 0.0")
             if layer.rectifies:
                 value = emit.load_number(self.output_pointer(row, column, channel))
@@ -328,7 +330,7 @@ class SingleSampleConvolutionCode(SingleSampleCode):
                 self.emit_loop_over_nonzero(count) as (entry, input_offset),
                 sums.update() as values,
             ):
-                listed = self.layout.listed[self.number]
+                listed = self.layout.nonzero_gradients[self.number]
                 gradient = emit.broadcast(emit.load_number("%memory", entry, listed))
                 inputs, goals = (emit.pointer("%memory", input_offset, array) for array in arrays)
                 for number, (weight, offset) in enumerate(taps):

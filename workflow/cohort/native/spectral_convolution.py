@@ -83,11 +83,11 @@ class SpectralConvolutionCode(lanes_convolution.ConvolutionCode):
                 self._transform_columns(columns, first, inputs, spectra.input_slots)
                 self._transform_weight_columns(columns, first)
                 with emit.loop(columns.slots) as slot:
-                    self.emit_transpose(layer.inner, partial(self._at, inputs, slot), "%blocks")
+                    self.emit_transpose(partial(self._at, inputs, slot), "%blocks")
                     self._emit_product(slot, outputs, inputs, (1, layer.inner))
                     samples = emit.mul("%blocks", self.lanes)
                     gradients, goal = partial(self._at, outputs, slot), self._weight_at(slot)
-                    self.emit_transposed_product(layer.outer, layer.inner, gradients, samples, goal)
+                    self.emit_transposed_product(gradients, samples, goal)
                 self._invert_weight_columns(columns, first)
                 self._invert_columns(columns, first, inputs, spectra.input_gradient_frequency)
         self._emit_kernel_gradient()

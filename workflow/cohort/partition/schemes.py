@@ -107,13 +107,12 @@ class Classes(Scheme):
 
     def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         classes = int(pool.labels.max()) + 1
-        samples_of = group_by_owner(np.arange(len(pool.labels)), pool.labels, classes)
         holders_of = draw_holders(classes, clients, self.k, self.block(classes, clients), rng)
 
         def split(samples: np.ndarray, count: int) -> Parts:
             return np.array_split(rng.permutation(samples), count)
 
-        return deal_to_holders("class", samples_of, holders_of, clients, split)
+        return deal_to_holders("class", pool.labels, holders_of, clients, split)
 
 
 def check_holders(plural: str, number: int, clients: int, k: int, block: int) -> None:
@@ -136,20 +135,21 @@ def draw_holders(categories: int, clients: int, k: int, block: int, rng: Rng) ->
     return holders_of
 
 
-Split = Callable[[np.ndarray, int], Parts]
+Cutter = Callable[[np.ndarray, int], Parts]
 """Cuts samples into so many parts."""
 
 
 def deal_to_holders(
-    category: str, samples_of: Parts, holders_of: list[list[int]], clients: int, split: Split
+    word: str, categories: np.ndarray, holders_of: list[list[int]], clients: int, cut: Cutter
 ) -> Parts:
-    """Give each client its parts of the samples of its categories, cut by `split`."""
+    """Give each client its parts of the samples of its categories, cut by `cut`."""
     parts: list[Parts] = [[] for _ in range(clients)]
+    samples_of = group_by_owner(np.arange(len(categories)), categories, len(holders_of))
     for number, (samples, holding) in enumerate(zip(samples_of, holders_of, strict=True)):
         if len(samples) < len(holding):
             counts = f"{len(samples)} samples for {len(holding)} clients"
-            raise ValueError(f"{category} {number} has {counts} that hold it")
-        for client, part in zip(holding, split(samples, len(holding)), strict=True):
+            raise ValueError(f"{word} {number} has {counts} that hold it")
+        for client, part in zip(holding, cut(samples, len(holding)), strict=True):
             parts[client].append(part)
     return [np.concatenate(part) for part in parts]
 
@@ -271,11 +271,9 @@ class Domains(Scheme):
 
     def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         groups = pool.known_groups()
-        domains = int(groups.max()) + 1
-        samples_of = group_by_owner(np.arange(len(groups)), groups, domains)
-        holders_of = draw_holders(domains, clients, self.d, 1, rng)
+        holders_of = draw_holders(int(groups.max()) + 1, clients, self.d, 1, rng)
         split = functools.partial(split_evenly, pool, rng)
-        return deal_to_holders("domain", samples_of, holders_of, clients, split)
+        return deal_to_holders("domain", groups, holders_of, clients, split)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,7 +343,7 @@ class Roles(Scheme):
             raise ValueError(f"a client cannot hold {self.k} roles of {len(roles)} with samples")
         samples = group_by_owner(np.arange(len(groups)), groups, len(sizes))
         hands = roles[dealt_roles(len(roles), clients, self.k)]
-        return [np.concatenate(list(map(samples.__getitem__, hand))) for hand in hands]
+        return [np.concatenate([samples[role] for role in hand]) for hand in hands]
 
 
 def dealt_roles(roles: int, clients: int, per_client: int) -> np.ndarray:

@@ -22,7 +22,7 @@ else:
 DEGREE = 8192  # of the polynomials: 128 bits of security up to a modulus of 218 bits
 MODULUS_BITS = [60, 40, 40, 60]
 SCALE = 2.0**40
-NOISE = 1e-3  # a thousand times what sums of thousands of fresh ciphertexts have
+NOISE = 1e-3  # tolerance: a thousand times the error of a sum of thousands of ciphertexts
 MAX_SUM = 2**32  # far above any count of samples, far below what a wrong key decrypts
 ANSWER, INDEX, COUNT = 1, 4, 8  # bytes of a yes or no, of a place in a list, of a decrypted sum
 

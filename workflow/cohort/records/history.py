@@ -13,7 +13,7 @@ TRAFFIC_COSTS = {"server": "bytes_up", "clients": "bytes_down", "client": "bytes
 """The cost that counts a message's bytes, by recipient: the server, clients, another client."""
 PROFILE = ("round", "client", "step", "loss", "accuracy", "seconds")
 """The columns of `History.profile`."""
-SECONDS_BITS = 13  # of a measured time are recorded: 0.01 %, as further digits only fill releases
+SECONDS_BITS = 13  # significant bits of recorded times (0.01 %); more would bloat releases
 NOBODY = -1  # pads the cohorts of rounds that chose fewer clients than others
 
 
@@ -36,12 +36,12 @@ class History:
     traffic: dict[str, np.ndarray] = field(default_factory=dict)
     profile: list[np.ndarray] = field(default_factory=list)
 
-    def add_metrics(self, round: int, **values: float) -> None:
+    def add_metrics(self, round: int, /, **values: float) -> None:
         """Append a value of each of these metrics for a round, which may hold each only once."""
         for name, value in values.items():
             self.metrics[name].append((round, float(value)))
 
-    def add_cost(self, round: int, **values: float) -> None:
+    def add_cost(self, round: int, /, **values: float) -> None:
         """Append a value of each of these costs for a round, which may hold each only once."""
         for name, value in values.items():
             number = _rounded(value) if name.startswith("seconds") else float(value)

@@ -72,7 +72,7 @@ class Record:
 
 def write(path: str | Path, record: Record) -> None:
     """Write a record to a file, completely or not at all."""
-    jsonschema.Draft202012Validator(HEADER).validate(record.header)
+    check(record)
     with new_hdf5(path) as file:
         file.attrs["header"] = json.dumps(record.header, sort_keys=True)
         for name, array in record.history.arrays().items():
@@ -132,5 +132,5 @@ def check(record: Record) -> None:
         raise ValueError(f"{len(history.cohorts)} cohorts for {rounds} rounds")
     for name, pairs in [*history.metrics.items(), *history.cost.items()]:
         recorded = [round for round, _ in pairs]
-        if recorded != sorted({0, *recorded})[1:] or recorded[-1] > rounds:
+        if recorded != sorted({0, *recorded})[1:] or max(recorded, default=0) > rounds:
             raise ValueError(f"the rounds of {name} do not ascend within 1 to {rounds}")

@@ -14,7 +14,7 @@ TIE = 1e-12  # entropies this close are equal, or rounding would break ties; the
 FLOAT32_ERROR = 1e-3  # bits: more than the rounding error of an entropy in float32
 BLOCK = 512  # rows whose entropies are computed at once
 TINY = 1e-30  # replaces a count of zero, whose logarithm is infinite
-EMPTY = 1e-20  # the total of a row without counts is below it
+EMPTY = 1e-20  # a row whose total is below this has no counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,5 +227,5 @@ def imbalance(counts: np.ndarray) -> np.ndarray:
     """The quadratic class imbalance degree of label counts (row, class): the squared distance of
     class shares from equal ones; for rows without samples the largest, 1 - 1/classes."""
     totals, classes = counts.sum(axis=1, keepdims=True), counts.shape[1]
-    shares = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
+    shares = counts / np.maximum(totals, 1)
     return np.where(totals[:, 0] > 0, ((shares - 1 / classes) ** 2).sum(axis=1), 1 - 1 / classes)

@@ -11,7 +11,7 @@ from cohort.selection.selector import Clients, ConditionalNeeds, Reports, Rng, S
 from cohort.selection.simple import draw_without_replacement, leave_out_empty
 
 CLIP = 0.95  # the quantile of utilities that none exceeds
-LOW = 0.999  # of the least utility becomes 0, so that the least stays above 0 and can be drawn
+LOW = 0.999  # this share of the least utility becomes 0, so that the least can be drawn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +174,7 @@ class OortFedScale(Oort):
         if is_unexplored(state).any():
             new = new[self._explore(state, new, view.cohort - count, rng)]
         cohort = np.union1d(exploited, new)
+        cohort = cohort if len(cohort) else candidates  # where all explore, but none is new
         return cohort[np.argsort(state["duration"][cohort], kind="stable")[: view.cohort]]
 
     def _explore(self, state: State, unexplored: np.ndarray, count: int, rng: Rng) -> np.ndarray:
@@ -269,11 +270,11 @@ class Tifl(Selector, ConditionalNeeds):
         return bool(state["round"][0] % self.interval == 0)
 
     def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
-        state = self._evaluated(state, view)
+        state, candidates = self._evaluated(state, view), leave_out_empty(candidates, view)
         tier = state["tier"][candidates]
-        is_there = np.bincount(tier, minlength=self.tiers) > 0
-        odds = np.where(is_there & (state["credits"] > 0), state["odds"], 0)
-        odds = odds if odds.any() else is_there.astype(float)
+        is_present = np.bincount(tier, minlength=self.tiers) > 0
+        odds = np.where(is_present & (state["credits"] > 0), state["odds"], 0)
+        odds = odds if odds.any() else is_present.astype(float)
         members = candidates[tier == rng.choice(self.tiers, p=odds / odds.sum())]
         return rng.choice(members, min(view.cohort, len(members)), replace=False)
 

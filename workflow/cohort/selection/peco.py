@@ -50,18 +50,18 @@ class Peco(Selector, abilities.ProbabilityRecording):
         }
 
     def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
-        rest, weights = candidates, self.probabilities(state, candidates, view)
-        cohort: list[int] = []
+        rest, cohort = candidates, list[int]()
         while len(cohort) < view.cohort:
-            index = rng.choice(len(rest), p=to_probabilities(weights))
-            cohort.append(rest[index])
-            rest, weights = np.delete(rest, index), np.delete(weights, index)
+            cohort.append(int(rng.choice(rest, p=self.probabilities(state, rest, view))))
+            rest = rest[rest != cohort[-1]]
         return np.array(cohort)
 
     def probabilities(self, state: State, candidates: Clients, view: View) -> np.ndarray:
         recent = state["recent"]
         mean = recent.mean(axis=0) if len(recent) else np.ones(view.clients)
-        weights = np.where(view.sizes > 0, mean, 0)[candidates]
+        has_samples = view.sizes[candidates] > 0
+        weights = mean[candidates] * has_samples
+        weights = weights if weights.any() else has_samples
         if self.unseen == "first":
             awaited = weights * ~state["evaluated"][candidates]
             weights = np.sign(awaited) if awaited.any() else weights

@@ -7,6 +7,7 @@ import numpy as np
 
 from cohort.core.components import SHARE, parameter
 from cohort.selection import selector as abilities
+from cohort.selection import simple
 from cohort.selection.selector import Clients, Reports, Rng, Selector, State, View
 from cohort.selection.simple import HighestTrainingLoss, draw_without_replacement, top_clients
 
@@ -93,7 +94,7 @@ class FedCs(Selector, RandomPool):
         training = view.reports["expected_duration"] - 2 * transfer
         chosen: list[int] = []
         received = sent = 0.0  # T^d and Theta: when all chosen have the model, and sent their own
-        rest = candidates
+        rest = simple.leave_out_empty(candidates, view)
         while len(chosen) < view.cohort and len(rest):
             receiving = np.maximum(received, transfer[rest])
             sending = np.maximum(sent, training[rest]) + transfer[rest]
@@ -134,6 +135,7 @@ class Probe(Selector, RandomPool, abilities.Probing):
 
     def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         pool, norms = candidates, view.reports["probe_norm"][candidates]
+        norms = norms if np.isfinite(norms).all() else 1.0 * ~np.isfinite(norms)
         gap = state["round"] + 1 - state["last"][pool]
         score = self.scores(norms, state["count"][pool], gap, rng)
         explored = min(round(self.epsilon * view.cohort), view.cohort - 1)

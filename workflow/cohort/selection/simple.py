@@ -1,4 +1,4 @@
-"""Selectors of a few lines: by chance, in turn, by loss, and UCB; and draws that others share."""
+"""Simple selectors (random, round-robin, skewed, by loss, UCB), and draws that others share."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal

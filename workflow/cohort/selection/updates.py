@@ -35,8 +35,8 @@ class LastUpdates(Selector):
 
     def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         (need,) = self.needs
-        updates = reports[need]
-        answered = ~np.isnan(updates).any(axis=1)
+        updates = reports[need]  # NaN without an answer; those that diverge are left out, too
+        answered = (np.abs(updates) <= np.finfo(np.float32).max).all(axis=1)
         after = {name: array.copy() for name, array in state.items()}
         if not after["updates"].size:
             after["updates"] = np.zeros((view.clients, updates.shape[1]), dtype=np.float32)
@@ -81,25 +81,22 @@ class Diversity(Selector):
         """The score of each client, by which it is drawn."""
         classes = label_counts.shape[1]
         shares = label_counts / np.maximum(label_counts.sum(axis=1, keepdims=True), 1)
-        coverage = self.mix * (label_counts > 0).sum(axis=1) / classes
-        diversity = coverage + (1 - self.mix) * entropy(shares) / np.log(classes)
+        coverage = (label_counts > 0).sum(axis=1) / classes
+        entropy = scipy.special.entr(shares).sum(axis=1) / np.log(classes)
+        diversity = self.mix * coverage + (1 - self.mix) * entropy
         return self.alpha * diversity + (1 - self.alpha) * self._distances(shares)
 
     def _distances(self, mixes: np.ndarray) -> np.ndarray:
         """The distance of each client's label distribution from those of the other clients."""
-        entropies = entropy(mixes)
-        divergences = np.stack([entropy((mix + mixes) / 2) for mix in mixes])
+        entr = scipy.special.entr
+        entropies = entr(mixes).sum(axis=1)
+        divergences = np.stack([entr((mix + mixes) / 2).sum(axis=1) for mix in mixes])
         divergences -= (entropies[:, np.newaxis] + entropies) / 2
         divergences[divergences < ROUNDING] = 0
         if self.measure == "divergence":
             return divergences.sum(axis=1) / max(len(mixes) - 1, 1)
         distances = np.sqrt(divergences).mean(axis=1)
         return distances / max(distances.max(), np.finfo(float).tiny)
-
-
-def entropy(mixes: np.ndarray) -> np.ndarray:
-    """Shannon entropy of each row in nats, with 0 log 0 = 0."""
-    return -(mixes * np.log(mixes, out=np.zeros_like(mixes), where=mixes > 0)).sum(axis=1)
 
 
 class DivFl(LastUpdates):

@@ -52,16 +52,16 @@ class Markov(Availability):
     down: float = parameter(minimum=2, help="mean number of rounds in a row in which it is off")
 
     def present(self, clients: int, seed: int, round: int, hour: float) -> np.ndarray:
-        share, is_there = self.up / (self.up + self.down), np.zeros(clients, dtype=bool)
-        is_open = np.ones(clients, dtype=bool)
-        while is_open.any():
+        share, present = self.up / (self.up + self.down), np.zeros(clients, dtype=bool)
+        undecided = np.ones(clients, dtype=bool)
+        while undecided.any():
             rng = randomness.generator(seed, "availability", round=round)
             renewals, draws = rng.random((2, clients))
-            is_drawn = is_open & ((renewals < 1 / self.up + 1 / self.down) | (round == 0))
-            is_there |= is_drawn & (draws < share)
-            is_open &= ~is_drawn
+            renewed = undecided & ((renewals < 1 / self.up + 1 / self.down) | (round == 0))
+            present |= renewed & (draws < share)
+            undecided &= ~renewed
             round -= 1
-        return is_there
+        return present
 
 
 ZONES = 24
@@ -82,8 +82,8 @@ class Diurnal(Availability):
 
     def present(self, clients: int, seed: int, round: int, hour: float) -> np.ndarray:
         zones = randomness.generator(seed, "availability").integers(ZONES, size=clients)
-        is_there: np.ndarray = (hour * ZONES / self.day + zones) % ZONES < self.share * ZONES
-        return is_there
+        present: np.ndarray = (hour * ZONES / self.day + zones) % ZONES < self.share * ZONES
+        return present
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,7 +49,7 @@ def locate_errors(strategy: str, round: int) -> Iterator[None]:
     except (UserError, OSError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
-        position = user_files.last_line(error, COMPONENTS)
+        position = user_files.user_position(error, COMPONENTS)
         *_, (innermost, _) = traceback.walk_tb(error.__traceback__)
         if innermost.f_globals.get("__name__") in READERS:
             position = "a component returned what cannot be used"
@@ -152,7 +152,10 @@ class CheckedSelector:
 
     def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         after = self.selector.observe(*map(read_only, (state, cohort, reports, view)))
-        return _checked_state(after, "observe")
+        after = _checked_state(after, "observe")
+        forms = [{name: array.dtype for name, array in part.items()} for part in (state, after)]
+        require(forms[0] == forms[1], "observe", forms[1], f"arrays as before, {forms[0]}")
+        return after
 
 
 def require(holds: bool, method: str, answer: T, wanted: str, name: str = "") -> T:

@@ -32,17 +32,12 @@ class Evaluation(NamedTuple):
         return {f"{split}_{name}": value for name, value in self._asdict().items()}
 
 
-def evaluation_batches(samples: Samples, indices: Tensor) -> tuple[Tensor, ...]:
-    """Split indices of samples into batches for evaluation."""
-    return indices.split(evaluation_batch_size(samples.values.shape[1:]))
-
-
 @torch.inference_mode()
 def evaluate(
     model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, *, plain: bool = False
 ) -> Evaluation:
-    """Evaluate a model on the samples with these indices, by PyTorch alone if `plain`. Without
-    samples its means are NaN, and all metrics are if a weight or an output is not finite."""
+    """Evaluate a model on the samples with these indices, by PyTorch alone if `plain`. All
+    metrics are NaN if a weight or an output is not finite; without samples the means are."""
     if not all_finite(weights):  # the argmax of NaN is class 0, which would score
         return Evaluation(math.nan, math.nan, math.nan, math.nan)
     loss, correct, predicted = 0.0, 0, set[int]()
@@ -88,21 +83,11 @@ def softmax_of(
     return torch.cat([outputs.double().softmax(dim=1) for _, outputs in batches])
 
 
-@torch.inference_mode()
-def mean_softmax(
-    model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, *, plain: bool = False
-) -> Tensor:
-    """A model's mean softmax output (class) in float64; NaN without samples."""
-    batches = _outputs(model, weights, samples, indices, plain)
-    sums = [outputs.double().softmax(dim=1).sum(dim=0) for _, outputs in batches]
-    return torch.stack(sums).sum(dim=0) / len(indices)
-
-
 def _outputs(
     model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, plain: bool
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield batches of the indices, each with the model's outputs for these samples."""
-    parts = evaluation_batches(samples, indices)
+    parts = indices.split(evaluation_batch_size(samples.values.shape[1:]))
     computed = None if plain else predict(model, weights, samples, indices)
     if computed is not None:
         yield from zip(parts, computed.split([len(part) for part in parts]), strict=True)

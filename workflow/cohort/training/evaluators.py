@@ -88,8 +88,8 @@ def mean_metrics(name: str, accuracy: str, loss: str) -> Mapping[str, Metric]:
 
 
 class MeanOverModels(Evaluator):
-    """Base of evaluators that record the mean accuracy and loss of some models, NaN without any;
-    nothing if the procedure has no local models."""
+    """Base of evaluators that record the mean accuracy and loss of several models: NaN if there are
+    none to evaluate, nothing in a round without local models."""
 
     def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
         """The models with the samples on which to evaluate each."""
@@ -219,7 +219,7 @@ class NextCohortEvaluator(MeanOverModels):
         if cell.settings.availability != DEFAULTS["availability"]:
             raise ValueError(f"{self.setting} draws from all clients: leave out availability")
         if not isinstance(cell.procedure, Federated):
-            raise ValueError(f"{self.setting} draws cohorts, but '{cell.procedure}' has none")
+            raise ValueError(f"{self.setting} draws cohorts, but not for '{cell.procedure}'")
         asks = any(need.gathered == "before" for need in needs_of(cell.selector))
         if isinstance(cell.selector, Screening) or asks:
             raise ValueError(f"{self.setting} asks nobody, but '{cell.settings.strategy}' does")

@@ -53,7 +53,7 @@ class Ledger:
         self.add("simulated_seconds", seconds)
         self.evaluations.clear()
 
-    def record(self, **values: float) -> None:
+    def record(self, /, **values: float) -> None:
         """Record metrics of this round."""
         self.metrics |= values
 
@@ -109,8 +109,8 @@ class Ledger:
 class Cursor:
     """The local work of the current round that is already done, for checkpoints and resuming. A
     checkpoint inside a round holds the state before it and the results of the clients that are
-    done. The resumed round is played again, since all but local training takes no time and all
-    draws have addresses; trainers skip these clients."""
+    done. The resumed round is replayed: all but local training is repeated, with the same draws,
+    and trainers skip these clients."""
 
     def __init__(
         self,
@@ -135,9 +135,9 @@ class Cursor:
         """Forget the work of a round that is over."""
         self._saved, self._collectors = {}, []
 
-    def next_call(self) -> Weights:
-        """Begin the next call of a trainer in this round; return the saved results of the clients
-        that were done when it was interrupted, empty for a new call."""
+    def begin_call(self) -> Weights:
+        """Register a call of a trainer in this round; return the results that were saved for it,
+        empty if there are none."""
         done = strip_prefix(self._saved, f"work{len(self._collectors)}/finished/")
         self._collectors.append(lambda: done)
         return done

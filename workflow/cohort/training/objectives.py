@@ -17,9 +17,9 @@ else:
 
 
 class Coefficients(NamedTuple):
-    """An objective as numbers: the mean cross-entropy of the logits scale * (output - bias) + bias
-    + shift, class by class, where None stands for 1 and 0, and a proximal term, which is mu / 2
-    times the squared distance of the parameters to the global ones."""
+    """An objective in closed form, for native code: the cross-entropy of the logits
+    `scale * (output - bias) + bias + shift` (by class; None: a scale of 1, a shift of 0), plus
+    `mu / 2` times the squared distance of the parameters to the global ones."""
 
     scale: Tensor | None = None
     shift: Tensor | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from cohort.core.components import Catalog, Component, parameter
@@ -83,10 +83,8 @@ class FedNova(ServerRule):
             shares = torch.full_like(shares, 1 / len(shares))
         steps = updates.effective_steps().to(shares)
         factors = shares * (shares * steps).sum() / steps
-        # w + sum of f_k (w_k - w) = (1 - sum of f_k) w + sum of f_k w_k
-        total, means = float(factors.sum()), updates.weighted_sum(factors).items()
-        merged = {name: (1 - total) * weights[name] + tensor for name, tensor in means}
-        return Merged(merged, memory, {"nova_factor": total})
+        merged = replace(updates, factors=factors).merged(weights)
+        return Merged(merged, memory, {"nova_factor": float(factors.sum())})
 
 
 @dataclass(frozen=True, kw_only=True)

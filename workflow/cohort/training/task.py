@@ -121,6 +121,9 @@ def load_task(cell: Cell, device: torch.device) -> Task:
     fits = isinstance(outputs, Tensor) and outputs.shape == (2, classes)
     wanted = f"float of shape (2, {classes}) for 2 samples of {classes} classes"
     contract.require(fits, f"model '{settings.model}'", outputs, wanted)
+    names = [name for name, _ in model.named_parameters(remove_duplicate=False)]
+    is_tied = len(names) > len(list(model.parameters()))
+    contract.require(not is_tied, f"model '{settings.model}'", names, "separate weights")
     dealt = shard_files.read(cell.inputs["shards"])
     validation_samples, validation = train_samples, dealt.validation
     if not settings.validation and store.has_validation(data):

@@ -109,9 +109,9 @@ class Updates:
         return torch.stack(squares).sum(dim=0).sqrt()
 
     def effective_steps(self) -> Tensor:
-        """The distance that each client's steps cover on a constant gradient of 1 (client), in
-        learning rates: the number of steps, or more with momentum, by which steps repeat parts of
-        earlier ones."""
+        """The effective number of steps of each client (client): how far they would move a weight
+        along a constant gradient of 1, divided by the learning rate. Without momentum it is the
+        number of steps; momentum increases it."""
         steps, rest = self.steps.clamp(min=1).double(), self.momentum
         return (steps - rest * (1 - rest**steps) / (1 - rest)) / (1 - rest)
 
@@ -147,10 +147,7 @@ class Updates:
 
 def stack(models: list[Weights]) -> Weights:
     """Stack models: one tensor per parameter with one row per model."""
-    stacked = {}
-    for name in models[0]:
-        stacked[name] = torch.stack([model[name] for model in models])
-    return stacked
+    return {name: torch.stack([model[name] for model in models]) for name in models[0]}
 
 
 def size_in_bytes(weights: Weights) -> int:

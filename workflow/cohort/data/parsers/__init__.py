@@ -32,8 +32,7 @@ def parser_name(dataset: str, info: DatasetInfo) -> str:
 def sample_settings(info: DatasetInfo) -> dict[str, Any]:
     """The settings of a data set's entry that describe its samples, without those at their
     defaults: a new optional key does not change the digests of prepared data."""
-    described = {key: info.get(key, default) for key, default in DEFAULTS.items()}
-    return {key: value for key, value in described.items() if value != DEFAULTS[key]}
+    return {key: info[key] for key, value in DEFAULTS.items() if info.get(key, value) != value}
 
 
 def sample_identity(dataset: str, info: DatasetInfo) -> dict[str, Any]:

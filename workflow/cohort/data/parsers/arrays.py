@@ -76,7 +76,8 @@ def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     if len({*shapes}) > 1:
         raise UserError(f"{path}: x_train has samples of shape {shapes[0]}, x_test of {shapes[1]}")
     values = np.concatenate([arrays[x] for x, _ in pairs])
-    names = np.concatenate([arrays[y] for _, y in pairs])
+    kind = "U" if arrays[pairs[0][1]].dtype.kind == "U" else np.int64
+    names = np.concatenate([arrays[y].astype(kind) for _, y in pairs])
     test = np.arange(len(names)) >= len(arrays["y_train"]) if len(pairs) == 2 else None
     return to_int16(values) if values.ndim == 2 else _pixels(path, values), names, test
 
@@ -115,6 +116,8 @@ def _read_folder(path: Path, side: int | None) -> tuple[np.ndarray, Any, np.ndar
     parts = [path / part for part in SPLITS] if is_split else [path]
     files = [file for part in parts for file in sorted(part.glob("*/*"))]
     files = [file for file in files if file.name.lower().endswith(PICTURES)]
+    # hidden are folders of thumbnails, and macOS's copies of attributes
+    files = [file for file in files if "/." not in f"/{file.parent.name}/{file.name}"]
     if not files:
         raise UserError(f"{path}: holds no pictures; they must lie in a folder for each class")
     pictures = [decode_picture(file.read_bytes(), str(file), side) for file in files]
@@ -145,6 +148,8 @@ def _medical_split(path: Path, part: str) -> Split:
             colored = block if block.ndim == 4 else np.repeat(block[..., np.newaxis], 3, axis=3)
             yield colored.transpose(0, 3, 1, 2)
 
+    if labels.shape[1:] != (1,):
+        raise UserError(f"{path}: {part}_labels has several labels for each image")
     values = Blocks((images.shape[0], 3, *images.shape[1:3]), read)
     return Split(values, _whole(labels)[:, 0].astype(np.int64))
 
@@ -191,8 +196,11 @@ class FashionMnist(Mnist):
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
     """Read an IDX file of bytes: 0, 0, type, number of dimensions, their sizes, the values."""
     content, begin = path.read_bytes(), 4 + 4 * dimensions
-    shape = struct.unpack(f">{dimensions}I", content[4:begin])
-    return np.frombuffer(content, np.uint8, offset=begin).reshape(shape)
+    with explain_broken_file(str(path)):
+        if content[:4] != bytes((0, 0, 8, dimensions)):
+            raise ValueError(f"it is no IDX file of bytes with {dimensions} dimensions")
+        shape = struct.unpack(f">{dimensions}I", content[4:begin])
+        return np.frombuffer(content, np.uint8, offset=begin).reshape(shape)
 
 
 class Cifar10(Parser):

@@ -50,10 +50,9 @@ def picture_split(
         count = max(1, BLOCK // (3 * side * side))
         with open_zip(path) as archive:
             for begin in range(0, len(names), count):
-                yield np.stack([decoded(archive, name) for name in names[begin : begin + count]])
-
-    def decoded(archive: ZipFile, name: str) -> np.ndarray:
-        return decode_picture(read_member(archive, name), f"{path}: {name}", side)
+                part = names[begin : begin + count]
+                files = ((read_member(archive, name), f"{path}: {name}") for name in part)
+                yield np.stack([decode_picture(*file, side) for file in files])
 
     values = Blocks((len(pictures), 3, side, side), read)
     return Split(values, numbers[:, 1], numbers[:, 0] if groups else None)

@@ -113,15 +113,15 @@ def _state(header: dict[str, Any], parts: dict[str, Weights], device: torch.devi
 
 
 def _fits(parts: dict[str, Weights], like: RunState) -> bool:
-    """Whether a run that begins like this can have come to these tensors. Where a tensor of its
-    beginning is empty the shape is free, because such arrays grow."""
+    """Whether a run that begins like this can have come to these tensors. The shapes of a
+    selector's arrays are free, because they may grow."""
     begun = like.weights, _tensors(like.selector), _tensors(like.reports)
     for part, tensors in zip(("weights", "selector", "reports"), begun, strict=True):
         if parts[part].keys() != tensors.keys():
             return False
         for name, tensor in tensors.items():
             saved = parts[part][name]
-            is_same = saved.shape == tensor.shape or not tensor.numel()
+            is_same = saved.shape == tensor.shape or part == "selector"
             if not is_same or saved.dtype != tensor.dtype:
                 return False
     return like.server.keys() <= parts["server"].keys()

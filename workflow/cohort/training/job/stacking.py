@@ -132,10 +132,10 @@ class Member(threading.Thread):
 
 @dataclass
 class Host:
-    """Trains its own cell, the cells of waiting processes and those of its `group`: all that ask
-    for training as one stack, then one after another until they ask again. A cell that ends, fails
-    or is stopped leaves; so does one whose process waits no longer. Once there are `signals`, which
-    the members see too, all stop. There is `room` for so many cells."""
+    """Trains its own cell, those of waiting processes and those of its `group`, at most `room` at
+    once. Members that ask for training are trained as one stack, then resumed one after another
+    until each asks again. A member leaves when its cell ends, fails or is stopped, or its process
+    waits no longer. All stop once `signals`, which they share, is not empty."""
 
     folder: Path
     train: Callable[[Member], None]

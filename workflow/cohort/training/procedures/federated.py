@@ -21,8 +21,8 @@ from cohort.training.task import RunState, Task
 from cohort.training.trainers import serial
 from cohort.training.updates import Updates, Weights, Works, local_steps, size_in_bytes
 
-NORM_BYTES = 8  # of the number that a probed client sends
-FORWARD = 1 / 3  # the work of evaluating a sample, of that of training on it
+NORM_BYTES = 8  # a probe's norm is sent as a float64
+FORWARD = 1 / 3  # cost of evaluating a sample, relative to training on it
 Rows = np.ndarray  # numbers of updates
 
 
@@ -271,8 +271,8 @@ class FederatedRounds(Rounds):
         size = self.model_bytes * (1 if pool.has_model else 2)
         clients = np.array(updates.clients, dtype=np.int64)
         seconds = self.seconds(clients, updates.steps.cpu().numpy(), size)
-        fields = {"weights": state.weights, "trainer": self.trainer, "seconds": seconds}
-        fields |= {"local_models": updates, "works": works}
+        fields = {"weights": state.weights, "local_models": updates, "works": works}
+        fields |= {"seconds": seconds}
         reports = self.needs.gather("after", clients, ledger, **fields)
         are_missing = len(clients) < len(ledger.cohort)
         self.wait(clients, seconds, ledger, are_missing * self.task.participation.patience)

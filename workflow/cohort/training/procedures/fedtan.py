@@ -1,8 +1,8 @@
 """Rounds of FedTAN: those of FedAvg, with a first step that clients take together. In this step the
 clients' networks run in lock step on one batch, in which each client has its rows. Layers with
 weights work on each client's rows with that client's weights. The gradient goes back through the
-means and variances of batch normalization. All that a client tells of its rows are sums: of inputs
-and their squared distances to the mean; backward, of gradients, also times normalized inputs."""
+means and variances of batch normalization. Of its rows a client discloses only sums by channel:
+of inputs, of their squared distances to the mean, and backward, of the gradients of both."""
 
 import copy
 from collections.abc import Iterable, Sequence
@@ -146,7 +146,11 @@ class _SharedNorm(_LayerPerClient):
         # of each number of a channel in each client's rows
         weights = [1 / (len(self.counts) * count) / pixels for count in self.counts]
         full = inputs.to(layer.weight.dtype)  # autocast may have rounded the inputs
-        normalized, mean, variance = _Normalize.apply(full, list(self.counts), weights, layer.eps)
+        parts, shape = full.split(self.counts), (-1, *[1] * (inputs.dim() - 2))
+        mean = _weighted_sum(map(_channel_sums, parts), weights)
+        centered = [rows - mean.view(shape) for rows in parts]
+        variance = _weighted_sum([_channel_sums(rows.square()) for rows in centered], weights)
+        scale = (variance + layer.eps).rsqrt().view(shape)
         pairs = zip(self.counts, weights, strict=True)
         with torch.no_grad():  # the running variance is that without its bias
             unbiased = variance / (1 - sum(count * pixels * weight**2 for count, weight in pairs))
@@ -154,44 +158,10 @@ class _SharedNorm(_LayerPerClient):
                 layer.num_batches_tracked.add_(1)
                 layer.running_mean.lerp_(mean, layer.momentum)
                 layer.running_var.lerp_(unbiased, layer.momentum)
-        shape = -1, *[1] * (inputs.dim() - 2)
-        parts = zip(self.layers, normalized.split(self.counts), strict=True)
-        scaled = [rows * layer.weight.view(shape) + layer.bias.view(shape) for layer, rows in parts]
-        return torch.cat(scaled)
-
-
-class _Normalize(torch.autograd.Function):
-    """Autograd function: subtract the mean of each channel and divide by its deviation; return mean
-    and variance too. A client's rows are read for its own sums and outputs only."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, inputs: Tensor, counts: list[int], weights: list[float], eps: float
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        parts, shape = inputs.split(counts), (-1, *[1] * (inputs.dim() - 2))
-        mean = _weighted_sum(map(_channel_sums, parts), weights)
-        centered = [rows - mean.view(shape) for rows in parts]
-        variance = _weighted_sum([_channel_sums(rows.square()) for rows in centered], weights)
-        scale = (variance + eps).rsqrt()
-        normalized = torch.cat([rows * scale.view(shape) for rows in centered])
-        ctx.save_for_backward(normalized, scale)
-        ctx.counts, ctx.weights, ctx.shape = counts, weights, shape
-        ctx.mark_non_differentiable(mean, variance)
-        return normalized, mean, variance
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor, *_: Any) -> tuple[Tensor, None, None, None]:
-        normalized, scale = ctx.saved_tensors
-        parts = list(zip(gradient.split(ctx.counts), normalized.split(ctx.counts), strict=True))
-        ones = [1.0] * len(parts)
-        direct = _weighted_sum([_channel_sums(rows) for rows, _ in parts], ones).view(ctx.shape)
-        sums = [_channel_sums(rows * values) for rows, values in parts]
-        scaled = _weighted_sum(sums, ones).view(ctx.shape)
-        gradients = [
-            scale.view(ctx.shape) * (rows - weight * (direct + values * scaled))
-            for (rows, values), weight in zip(parts, ctx.weights, strict=True)
-        ]
-        return torch.cat(gradients), None, None, None
+        outputs = []
+        for layer, rows in zip(self.layers, centered, strict=True):
+            outputs.append(rows * scale * layer.weight.view(shape) + layer.bias.view(shape))
+        return torch.cat(outputs)
 
 
 def _channel_sums(rows: Tensor) -> Tensor:

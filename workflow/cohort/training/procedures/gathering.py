@@ -13,11 +13,12 @@ from cohort.core.randomness import generator
 from cohort.data.samples import Samples
 from cohort.needs import NEEDS, Need
 from cohort.training.contract import read_only, require
-from cohort.training.evaluation import Evaluation, evaluate, mean_softmax, softmax_of
+from cohort.training.evaluation import Evaluation, evaluate, softmax_of
 from cohort.training.ledger import Ledger
 from cohort.training.task import Task
-from cohort.training.trainers.trainer import Trainer
 from cohort.training.updates import LocalWork, Updates, Weights, local_steps
+
+TINY = 1e-30  # the least probability whose logarithm is taken: that of 0 is infinite
 
 
 class NeedGatherer:
@@ -86,13 +87,19 @@ class ModelEvaluation:
     def accuracy(self) -> float:
         return self._evaluation.accuracy
 
+    @property
+    def rms_loss(self) -> float:
+        likelihoods = self.softmax[np.arange(len(self.indices)), self.labels]
+        squares = np.log(np.maximum(likelihoods, TINY)) ** 2
+        return float(np.sqrt(squares.mean())) if len(squares) else np.nan
+
     @cached_property
     def softmax(self) -> np.ndarray:
         return read_only(self._computed(softmax_of).cpu().numpy())
 
     @cached_property
     def mean_softmax(self) -> np.ndarray:
-        return read_only(self._computed(mean_softmax).cpu().numpy())
+        return read_only(self._computed(softmax_of).mean(dim=0).cpu().numpy())
 
     @property
     def labels(self) -> np.ndarray:
@@ -118,7 +125,6 @@ class RunContext:
     clients: np.ndarray
     ledger: Ledger
     weights: Weights = field(default_factory=dict)
-    trainer: Trainer | None = None
     local_models: Updates | None = None
     works: Sequence[LocalWork] = ()
     seconds: np.ndarray | None = None
@@ -188,11 +194,6 @@ class RunContext:
 
     def local_on_reserved(self) -> Sequence[ModelEvaluation]:
         return self._local_on_reserved
-
-    def reserved_loss(self) -> np.ndarray:
-        assert self.trainer is not None
-        self.ledger.add_evaluation(len(self.task.reserved) * len(self.clients), client=None)
-        return self.trainer.losses(self._trained, self.task.test_samples, self.task.reserved)
 
     @cached_property
     def _local_on_reserved(self) -> list[ModelEvaluation]:

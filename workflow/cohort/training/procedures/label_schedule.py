@@ -146,7 +146,7 @@ class Holders:
         """Assign a chunk of labels (Algorithm 1): yield one client after another with its
         consecutive labels. For each label a few available clients are `retained` at random."""
         labels = sorted(set(chunk))
-        able = {}  # the retained clients of each label, as the bits of a number
+        able = {}  # the retained clients of each label, as a bit mask
         for label, order in zip(labels, self._draw_orders(labels), strict=True):
             able[label] = sum(1 << client for client in order[:retained].tolist())
         for client, start, end in longest_runs([able[label] for label in chunk], self.rng):
@@ -171,7 +171,7 @@ class Holders:
 
 def longest_runs(able: Sequence[int], rng: Rng) -> Iterator[tuple[int, int, int]]:
     """Cut a chunk into tasks: a client, the first position of its run, and the one after the last.
-    `able` says for each position which clients can serve it, as the bits of a number. Each task
+    `able` says for each position which clients can serve it, as a bit mask. Each task
     goes to a client that can serve the most positions in a row; ties are broken at random."""
     start = 0
     while start < len(able):

@@ -32,9 +32,11 @@ else:
     one_model = lazy("cohort.training.procedures.one_model")
 
 C = TypeVar("C", bound="Cell")
-PLAIN = {"participation": participation.Full(), "objective": objectives.CrossEntropy()}
-PLAIN |= {"server": servers.Average(), "selector": simple.Random()}
-PLAIN |= {"availability": availability.Always()}
+PLAIN = {
+    "selector": simple.Random(), "objective": objectives.CrossEntropy(),
+    "server": servers.Average(), "participation": participation.Full(),
+    "availability": availability.Always(),
+}  # fmt: skip
 """The only parts allowed for procedures that select clients and merge their work themselves."""
 
 
@@ -116,8 +118,8 @@ class Procedure(NameEncoded):
     @classmethod
     def missing_package(cls) -> str:
         """The package that the procedure requires and that is not installed, if any."""
-        is_here = not cls.requires or importlib.util.find_spec(cls.requires) is not None
-        return "" if is_here else cls.requires
+        is_installed = not cls.requires or importlib.util.find_spec(cls.requires) is not None
+        return "" if is_installed else cls.requires
 
     def begin(self, task: Task) -> RunState:
         """The state before the first round."""
@@ -365,9 +367,9 @@ class StratifiedBatch(Stratified):
 
 
 SINGLE_SAMPLES: dict[str, Any] = {
-    **{"batch": 1, "lr": 0.01, "lr_decay": 1.0, "schedule": "constant", "optimizer": "sgd"},
-    **{"momentum": 0.0, "weight_decay": 0.0, "clip": 0.0},
-}
+    "batch": 1, "lr": 0.01, "lr_decay": 1.0, "schedule": "constant", "optimizer": "sgd",
+    "momentum": 0.0, "weight_decay": 0.0, "clip": 0.0,
+}  # fmt: skip
 """Settings of the single samples of a hybrid run, for which no learning rate is printed."""
 
 

@@ -13,7 +13,7 @@ from cohort.training.task import Task
 from cohort.training.trainers.trainer import Trainer
 from cohort.training.updates import LocalWork, Weights, local_steps
 
-SECONDS = 0.3  # about how long the code runs until Python can handle a signal
+SECONDS = 0.3  # target duration of a native call; signals are only handled between calls
 
 
 class NativeTrainer(Trainer):

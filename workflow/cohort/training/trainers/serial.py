@@ -53,7 +53,7 @@ class PlainSGD:
 
 LocalOptimizer = PlainSGD | Optimizer
 AfterStep = Callable[[Tensor, Tensor, Tensor], object] | None
-"""What is called after each step, with the batch's loss, outputs and targets."""
+"""A callback after each optimizer step, with the batch's loss, outputs and targets."""
 
 
 class SerialTrainer(Trainer):
@@ -93,7 +93,7 @@ class SerialTrainer(Trainer):
         torch.manual_seed(torch_seed(self.settings.seed, "dropout", **address))
         self.model.train()
         for step, batch in work.steps(self.settings):
-            for layer in self.normalizations:  # PyTorch refuses batch statistics of one sample
+            for layer in self.normalizations:  # PyTorch refuses one sample of one pixel
                 layer.train(len(batch) > 1)
             optimizer.zero_grad()
             outputs, labels = self.model(inputs(step, batch)), _rows(targets, batch)

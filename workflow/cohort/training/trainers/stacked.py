@@ -13,18 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
-from torch.nn.functional import cross_entropy
+from torch.func import vmap
 
 from cohort.core import lazy, randomness
-from cohort.data.samples import Samples
 from cohort.kernels import padding
 from cohort.training.contract import check_gradients, losses_of
-from cohort.training.evaluation import evaluation_batches
 from cohort.training.ledger import Cursor, strip_prefix
 from cohort.training.objectives import Objective, output_bias
 from cohort.training.trainers.trainer import Trained, Trainer
-from cohort.training.updates import LocalWork, Updates, Weights, local_steps, stack
+from cohort.training.updates import LocalWork, Weights, local_steps, stack
 
 if TYPE_CHECKING:
     from cohort.kernels import layers
@@ -37,7 +34,7 @@ HEIGHTS = 8  # the number of heights to which the stack shrinks as clients finis
 
 
 class Part(NamedTuple):
-    """What one cell gives to a stack: its trainer, and what this was asked to train."""
+    """One cell's share of a stack: its trainer and the arguments of `_train`."""
 
     trainer: StackedTrainer
     works: Sequence[LocalWork]
@@ -50,8 +47,7 @@ Row = tuple[Part, LocalWork, list[tuple[int, np.ndarray]]]
 
 
 class StackedTrainer(Trainer):
-    """Trains all clients at once, step by step: those of its own cell, or of several cells, if
-    another `train_part` is set that collects their parts."""
+    """Trains all clients of its cell at once, step by step, as one stack."""
 
     name: ClassVar[str] = "batched"
 
@@ -91,7 +87,7 @@ class StackedTrainer(Trainer):
         return ""
 
     def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor) -> Trained:
-        if done := cursor.next_call():  # all clients finish together
+        if done := cursor.begin_call():  # all clients finish together
             return Trained(strip_prefix(done, "weights/"), done["losses"], done["steps"].tolist())
         trained = self.train_part(Part(self, works, anchor, cursor))
         results = {f"weights/{name}": tensor for name, tensor in trained.weights.items()}
@@ -100,23 +96,11 @@ class StackedTrainer(Trainer):
         return trained
 
     def train_part(self, part: Part) -> Trained:
-        """Train what this trainer was asked to."""
+        """Train one part. Stacks of several cells override this (`job/stacking.py`)."""
         (answer,) = self.stacks.train([part])
         if isinstance(answer, Exception):
             raise answer
         return answer
-
-    @torch.no_grad()
-    def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
-        self.model.eval()
-        sums = torch.zeros(len(updates.sizes), dtype=torch.float64, device=indices.device)
-        for chunk in evaluation_batches(samples, indices):
-            inputs, targets = samples.inputs(chunk), samples.labels[chunk]
-            call = partial(functional_call, self.model)
-            outputs = vmap(call, in_dims=(0, None))(updates.weights, (inputs,))
-            by_client = vmap(partial(cross_entropy, reduction="sum"), in_dims=(0, None))
-            sums += by_client(outputs, targets)
-        return (sums / len(indices)).cpu().numpy()
 
 
 class Stacks:
@@ -127,7 +111,7 @@ class Stacks:
         self.max_height = sys.maxsize  # clients that fit into the memory
 
     def train(self, parts: Sequence[Part]) -> list[Trained | Exception]:
-        """What came of each part, or why it failed."""
+        """Train the parts; return each one's result, or the exception that it raised."""
         height = sum(len(part.works) for part in parts)
         if height <= self.max_height:
             try:
@@ -158,7 +142,7 @@ class Stacks:
 
 
 def _join(first: Trained | Exception, second: Trained | Exception) -> Trained | Exception:
-    """What came of some works of a part and those after them, from what came of both."""
+    """Concatenate the results of two consecutive chunks of a part; the first exception wins."""
     if isinstance(first, Exception) or isinstance(second, Exception):
         return first if isinstance(first, Exception) else second
     rows = {name: torch.cat([rows, second.weights[name]]) for name, rows in first.weights.items()}

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from cohort.core.randomness import generator
 from cohort.data.augmentations import AUGMENTATIONS
-from cohort.data.samples import Samples
-from cohort.training import evaluation, ledger
+from cohort.training import ledger
 from cohort.training.updates import LocalWork, Updates, Weights, Works, local_steps
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Trained(NamedTuple):
-    """What came of the work of some clients: their stacked models, mean losses, and steps."""
+    """The result of local training, client by client: stacked weights, mean losses and steps."""
 
     weights: Weights
     losses: Tensor
@@ -76,17 +75,10 @@ class Trainer:
             momentum=self.settings.momentum,
         )
 
-    def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
-        """The mean loss of each client's model on the samples with these indices."""
-        models = map(updates.client_weights, range(len(updates.sizes)))
-        plain = self.name == "serial"
-        evaluate = partial(evaluation.evaluate, samples=samples, indices=indices, plain=plain)
-        return np.array([evaluate(self.model, weights).loss for weights in models])
-
     def _train(self, works: Works, anchor: Weights, cursor: ledger.Cursor) -> Trained:
         """Train one client after another, from the first that is not done."""
         stacked, losses, steps = self.empty_rows(len(works)), list[Tensor](), list[int]()
-        if done := cursor.next_call():
+        if done := cursor.begin_call():
             losses, steps = list(done["losses"]), done["steps"].tolist()
             for name, rows in stacked.items():
                 rows[: len(steps)] = done[f"weights/{name}"]
