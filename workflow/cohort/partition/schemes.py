@@ -343,7 +343,7 @@ class Roles(Scheme):
             raise ValueError(f"a client cannot hold {self.k} roles of {len(roles)} with samples")
         samples = group_by_owner(np.arange(len(groups)), groups, len(sizes))
         hands = roles[dealt_roles(len(roles), clients, self.k)]
-        return [np.concatenate([samples[role] for role in hand]) for hand in hands]
+        return [np.concatenate(list(map(samples.__getitem__, hand))) for hand in hands]
 
 
 def dealt_roles(roles: int, clients: int, per_client: int) -> np.ndarray:

@@ -153,9 +153,9 @@ class CheckedSelector:
     def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         after = self.selector.observe(*map(read_only, (state, cohort, reports, view)))
         after = _checked_state(after, "observe")
-        forms = [{name: array.dtype for name, array in part.items()} for part in (state, after)]
-        require(forms[0] == forms[1], "observe", forms[1], f"arrays as before, {forms[0]}")
-        return after
+        before = {name: array.dtype for name, array in state.items()}
+        types = {name: array.dtype for name, array in after.items()}
+        return require(types == before, "observe", after, f"arrays as before, {before}")
 
 
 def require(holds: bool, method: str, answer: T, wanted: str, name: str = "") -> T:

@@ -147,7 +147,10 @@ class Updates:
 
 def stack(models: list[Weights]) -> Weights:
     """Stack models: one tensor per parameter with one row per model."""
-    return {name: torch.stack([model[name] for model in models]) for name in models[0]}
+    stacked = {}
+    for name in models[0]:
+        stacked[name] = torch.stack([model[name] for model in models])
+    return stacked
 
 
 def size_in_bytes(weights: Weights) -> int:
