@@ -155,7 +155,8 @@ class CheckedSelector:
         after = _checked_state(after, "observe")
         before = {name: array.dtype for name, array in state.items()}
         types = {name: array.dtype for name, array in after.items()}
-        return require(types == before, "observe", after, f"arrays as before, {before}")
+        require(types == before, "observe", types, f"arrays as before, {before}")
+        return after
 
 
 def require(holds: bool, method: str, answer: T, wanted: str, name: str = "") -> T:
