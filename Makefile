@@ -54,7 +54,7 @@ test-oldest:  # the quick tests with the oldest releases that pyproject.toml all
 	.venv-oldest/bin/pip install --quiet --constraint .venv-oldest/constraints.txt --editable . duckdb hypothesis pytest pytest-xdist tenseal
 	.venv-oldest/bin/pytest -n 4 --dist worksteal -k "not brain" -m "not alone and not slow and not long" --ignore tests/slurm --ignore tests/stress
 
-test-all: test test-slow test-slurm test-release  # what CI runs
+test-all: test test-slow test-slurm test-release  # all that .ci/run runs
 
 stress: setup  # the long forms: many kills, many jobs, full disks
 	$(BIN)/pytest -n 2 -m long --ignore tests/slurm --ignore tests/stress

@@ -50,7 +50,7 @@ def test_a_component_is_looked_for_where_its_name_is_quoted():
     """Neither in a file with a similar name nor in one that comes first."""
     Path("my/selection").mkdir(parents=True)
     for file, name in (("a", "slow"), ("fast", "faster"), ("z", "fast")):
-        text = "from cohort.selection import Selector\nclass Own(Selector):\n    name = "
+        text = "from cohort.selection.simple import Random\nclass Own(Random):\n    name = "
         Path(f"my/selection/{file}.py").write_text(f"{text}'{name}'\n")
     with patch.dict(sys.modules):
         for module in [name for name in sys.modules if name.partition(".")[0] == "my"]:

@@ -47,7 +47,7 @@ BROKEN |= {
         ("", "metrics = {'own': Metric('Own')}", "only a selector that extends MetricRecording"),
         ("", "metrics = {'own': Metric('Own', by='client')}\n    measure = None", "Metric by r"),
     )
-}
+} | {OWN.format(base="", body="").replace("select(", "selct("): "Own lacks the method select"}
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ def prune_command(options: argparse.Namespace) -> None:
 
 
 def export_arguments(parser: argparse.ArgumentParser) -> None:
-    shared.add_studies(parser, default=f"{shared.LISTED}; my: yours, to hand in")
+    shared.add_studies(parser, default="none; my: yours, to hand in")
     text = f"output folder (default: {RELEASED})"
     parser.add_argument("--to", type=Path, default=Path(RELEASED), metavar="DIR", help=text)
 
@@ -112,6 +112,8 @@ def export_command(options: argparse.Namespace) -> None:
             raise UserError("a hand-in needs a folder of its own: cohort export my --to DIR")
         if not options.studies:
             raise UserError(f"{user_folder} has no study; cohort try writes one")
+    if not options.studies:
+        raise UserError("name a study, as its release is replaced: cohort export demo")
     plan = shared.load_plan(options)
     exported = [_export(plan, study, options.to / study, is_handin) for study in plan.listed]
     if is_handin:
@@ -192,7 +194,7 @@ def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
     counts = {
         "restored": outcome.restored,
         "here already, bit by bit the same": outcome.present,
-        "here already, with other numbers (yours stay)": outcome.different,
+        "here already, trained here with other bits (yours stay)": outcome.different,
         "that no study plans, not restored": outcome.unplanned,
         "that a process here is training, not restored": outcome.training,
     }

@@ -119,8 +119,6 @@ def _outcome(item: PlannedItem, *, is_complete: bool, against_fedavg: bool) -> I
         files = preview.draw_item(item.plan, item.study, item.name)
     else:
         files = stages.output_files(item.plan.layout, item.plan.study(item.study), item.name)
-    if not is_complete:
-        yield "not all cells were trained; what exists is shown"
     file = {Path(file).suffix: file for file in files}
     comparison = Comparison.read(file[".json"])
     if comparison.standings:
@@ -129,6 +127,8 @@ def _outcome(item: PlannedItem, *, is_complete: bool, against_fedavg: bool) -> I
         names = Names.of(stages.style_of(item.plan, item.study, item.spec["experiment"]))
         yield from result_lines(comparison, names, against_fedavg=against_fedavg)
     yield "drawn: " + ", ".join(files)
+    if not is_complete:
+        yield "not all cells were trained, so this shows what exists; see the errors above"
 
 
 def result_lines(comparison: Comparison, names: Names, *, against_fedavg: bool) -> Iterator[str]:

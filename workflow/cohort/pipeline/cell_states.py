@@ -64,7 +64,7 @@ def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
     if not stopped and (failed or was_abandoned(folder)):
         if not failed and words:
             strategy = cell.settings.strategy
-            words = f"strategy '{strategy}' was killed (or called os._exit) after: {words}"
+            words = f"strategy '{strategy}' was killed after: {words}"
         return CellStatus(cell, "failed", round=saved or 0, reason=words, changed=changed)
     state = "missing" if saved is None else "stopped"
     return CellStatus(cell, state, round=saved or 0, changed=changed)

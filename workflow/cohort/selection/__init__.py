@@ -5,7 +5,7 @@ from cohort.selection import entropy, oort, pools, sampling, simple, updates
 from cohort.selection.peco import Peco
 from cohort.selection.selector import Selector
 
-SELECTORS = Catalog("cohort.selection", Selector, (
+SELECTORS = Catalog("cohort.selection", Selector, (  # type: ignore[type-abstract]
     entropy.Entropy, entropy.FedCbs, entropy.KL, entropy.Reselect, updates.FedCor, oort.Oort,
     oort.OortFedScale, Peco, pools.CpowD, pools.PowD, pools.Probe, pools.RpowD,
     sampling.BySize, sampling.ClusteredBySize, sampling.ClusteredByUpdates,

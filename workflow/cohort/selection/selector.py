@@ -40,7 +40,7 @@ class View:
     reports: Reports = field(default_factory=dict)
 
 
-class Selector(components.Component):
+class Selector(components.Component, ABC):
     """Chooses the cohort of each round.
 
     `needs` names the information it requires, as entries of `cohort.needs.NEEDS`. `metrics`
@@ -67,10 +67,10 @@ class Selector(components.Component):
         """The state before the first round."""
         return {}
 
+    @abstractmethod
     def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         """Choose the cohort: `view.cohort` distinct candidates, or fewer if the strategy gains
         nothing from more. There are at least as many candidates, all of them available."""
-        raise NotImplementedError
 
     def observe(self, state: State, cohort: Clients, reports: Reports, view: View) -> State:
         """The state after a round. `reports` holds what was gathered after training, by need: one
