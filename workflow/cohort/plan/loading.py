@@ -274,9 +274,4 @@ def _read_entries(name: str, validator: Validator) -> dict[str, Any]:
             parser, where = parser_name(key, entry), user_file if key in added else file
             problem = f"{where}: {key}.parser is '{parser}', which is not known"
             check_allowed(parser, PARSERS, problem)
-    else:
-        by_title = {entries[key]["title"]: key for key in reversed(entries)}
-        for key, entry in added.items():
-            if (other := by_title[entry["title"]]) != key:
-                raise UserError(f"{user_file}: {key} has the title of {other}; give it its own")
     return entries
