@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from cohort.core.components import Catalog, Component
 from cohort.core.errors import UserError, check_allowed
+from cohort.core.metric import NAME
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -286,6 +286,6 @@ def needs_of(selector: Any) -> list[type[Need]]:
     which = f"{type(selector).__module__}.{type(selector).__name__}"
     for name in sorted(selector.needs):
         check_allowed(name, NEEDS, f"{which} needs '{name}', which is not known")
-        if not re.fullmatch("[a-z][a-z0-9_]*", name):
+        if not NAME.fullmatch(name):  # its traffic is recorded by its name
             raise UserError(f"{which} needs '{name}': the name of a need must be of a-z, 0-9 and _")
     return [NEEDS[name] for name in sorted(selector.needs)]

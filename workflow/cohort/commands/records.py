@@ -194,7 +194,7 @@ def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
     counts = {
         "restored": outcome.restored,
         "here already, bit by bit the same": outcome.present,
-        "here already, trained here with other bits (yours stay)": outcome.different,
+        "here already, not bit by bit the same (yours stay)": outcome.different,
         "that no study plans, not restored": outcome.unplanned,
         "that a process here is training, not restored": outcome.training,
     }

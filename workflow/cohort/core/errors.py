@@ -36,7 +36,8 @@ FIXES = {
     errno.ENOTDIR: "a file stands where a folder is needed; move it away and start again",
     errno.EEXIST: "a file stands where a folder is needed; move it away and start again",
     errno.EISDIR: "a folder stands where a file is needed; move it away and start again",
-    **dict.fromkeys((errno.ENOLCK, errno.ENOSYS), f"this disk has no file locks; {ELSEWHERE[3:]}"),
+    errno.ENOLCK: "this disk has no file locks; work in a folder on another one and start again",
+    errno.ENOSYS: "this disk has no file locks; work in a folder on another one and start again",
     errno.EIO: "the disk reports an input/output error; start again on another one",
 }
 

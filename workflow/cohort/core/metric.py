@@ -1,10 +1,12 @@
 """Metrics: the title, unit and digits with which a number is shown."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+NAME = re.compile("[a-z][a-z0-9_]*")  # the form of a metric's name
 ROUNDING = 1e-9  # by which a sum of shares may exceed 1
 
 

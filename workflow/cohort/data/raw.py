@@ -21,6 +21,7 @@ from cohort.core.errors import UserError, os_error_sentence
 from cohort.data.split import Blocks
 
 BLOCK = 16 << 20  # bytes of an array that are read at once
+ZIP = b"PK\3\4"  # the bytes with which a zip archive begins
 HEADERS: dict[tuple[int, int], Any] = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -104,7 +105,7 @@ def unpack(packed: Path, member: str, size: int, target: Path, source: str) -> N
     but no more than one byte above `size`. `source` names the archive in error messages."""
     with explain_broken_file(source), contextlib.ExitStack() as stack:
         content: Any
-        if packed.suffix == ".zip" or stack.enter_context(open(packed, "rb")).read(2) == b"PK":
+        if packed.suffix == ".zip" or stack.enter_context(open(packed, "rb")).read(4) == ZIP:
             content = stack.enter_context(zipfile.ZipFile(packed)).open(member)
         elif member:
             archive = stack.enter_context(tarfile.open(packed))

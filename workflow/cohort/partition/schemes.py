@@ -140,7 +140,7 @@ Cutter = Callable[[np.ndarray, int], Parts]
 
 
 def deal_to_holders(
-    word: str, categories: np.ndarray, holders_of: list[list[int]], clients: int, cut: Cutter
+    kind: str, categories: np.ndarray, holders_of: list[list[int]], clients: int, cut: Cutter
 ) -> Parts:
     """Give each client its parts of the samples of its categories, cut by `cut`."""
     parts: list[Parts] = [[] for _ in range(clients)]
@@ -148,7 +148,7 @@ def deal_to_holders(
     for number, (samples, holding) in enumerate(zip(samples_of, holders_of, strict=True)):
         if len(samples) < len(holding):
             counts = f"{len(samples)} samples for {len(holding)} clients"
-            raise ValueError(f"{word} {number} has {counts} that hold it")
+            raise ValueError(f"{kind} {number} has {counts} that hold it")
         for client, part in zip(holding, cut(samples, len(holding)), strict=True):
             parts[client].append(part)
     return [np.concatenate(part) for part in parts]

@@ -10,6 +10,7 @@ import numpy as np
 
 from cohort.core import FileAccessError, UserError, lazy
 from cohort.core.hdf5 import SealedFile, new_hdf5
+from cohort.core.metric import NAME
 from cohort.core.paths import digest_in
 from cohort.core.sealed_json import explain_unreadable
 from cohort.records.history import History
@@ -20,7 +21,6 @@ jsonschema = lazy("jsonschema")  # slow to import, and needed only when a run en
 FORMAT = 1
 TEXT = {"type": "string"}
 SHA256 = "^[0-9a-f]{64}$"
-NAME = re.compile(r"[a-z][a-z0-9_]*")  # of a metric, or of an array
 FILE = re.compile(rf"seed\d+-{DIGEST}\.h5")  # of a record; no other file is named so
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from cohort.core.errors import UserError
-from cohort.core.metric import Metric
+from cohort.core.metric import NAME, Metric
 from cohort.core.text import counted
 from cohort.results.series import label_text
 from cohort.selection import SELECTORS
@@ -87,7 +87,7 @@ def _declared() -> dict[str, Metric]:
             raise UserError(f"{owner}: only a selector that extends MetricRecording records any")
         for name, metric in component.metrics.items():
             is_metric = isinstance(metric, Metric) and (metric.by == "round" or not is_selector)
-            if not is_metric or not re.fullmatch("[a-z][a-z0-9_]*", name):
+            if not is_metric or not NAME.fullmatch(name):
                 form = "a name of a-z, 0-9 and _, with a Metric by round"
                 raise UserError(f"{owner}: '{name}' must be {form}")
             if metrics.setdefault(name, metric) != metric or name in RECORDED:

@@ -165,9 +165,6 @@ def choose_trainer(requested: str, device: torch.device, task: Task) -> tuple[ty
     if requested == "auto":
         requested = (stacked.StackedTrainer if device.type == "cuda" else native.NativeTrainer).name
     reason = TRAINERS[requested].unsupported_reason(task)
-    is_frozen = any(not parameter.requires_grad for parameter in task.model.parameters())
-    if is_frozen and requested != serial.SerialTrainer.name:
-        reason = f"the {requested} trainer trains all weights, and some of the network's are frozen"
     if requested not in task.procedure.usable_trainers():
         reason = f"procedure {task.procedure} has no {requested} training"
     return (serial.SerialTrainer if reason else TRAINERS[requested]), reason

@@ -28,6 +28,8 @@ class NativeTrainer(Trainer):
                 raise network.Unsupported(task.settings.optimizer)
             if native_coefficients(task.objective, torch.ones(task.classes)) is None:
                 raise network.Unsupported(f"the objective {task.objective.name}")
+            if not all(parameter.requires_grad for parameter in task.model.parameters()):
+                raise network.Unsupported("frozen weights")
             network.supported_layers(task.model, task.train_samples)
         except network.Unsupported as reason:
             return str(reason)

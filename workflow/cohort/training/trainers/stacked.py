@@ -78,6 +78,8 @@ class StackedTrainer(Trainer):
     def unsupported_reason(cls, task: Task) -> str:
         if task.settings.optimizer != "sgd":
             return f"the batched trainer has no {task.settings.optimizer}"
+        if not all(parameter.requires_grad for parameter in task.model.parameters()):
+            return "the batched trainer freezes no weights"
         for layer in task.model.modules():
             is_random = isinstance(layer, nn.modules.dropout._DropoutNd | nn.RNNBase)
             is_stateful = bool(list(layer.buffers(recurse=False)))
