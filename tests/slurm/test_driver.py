@@ -39,7 +39,7 @@ def test_controller_goes_away(lab: Lab, monkeypatch: pytest.MonkeyPatch, returns
     if returns:
         config.write_text(CONFIG.read_text())
     wait_for(lab.records)
-    output, _ = driver.communicate(timeout=60)
+    output, _ = driver.communicate(timeout=200)
     assert driver.returncode == 0, output
     assert len(the_record(lab).header["provenance"]["sessions"]) == 1
 
@@ -76,7 +76,7 @@ def test_signals(lab: Lab):
         wait_for(lambda before=before: len(lab.jobs()) > before and lab.checkpoints())
         for _ in range(5):
             driver.send_signal(number)
-        output, _ = driver.communicate(timeout=30)
+        output, _ = driver.communicate(timeout=100)
         assert driver.returncode == 1 and "Traceback" not in output, output
         assert f"stopped by {number.name}: jobs on the cluster " in output
         wait_for(lambda state=state: lab.jobs()[-1].state == state)  # COMPLETING comes between

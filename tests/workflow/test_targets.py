@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.workflow.commands import cohort
 from tests.workflow.conftest import Project
@@ -40,6 +41,13 @@ def test_options_without_jobs_or_handlers(fresh: Project):
     output = fresh.snakemake("--no-hooks", "--cores", "1", fails=True)
     assert "\nerror: --no-hooks would start jobs without their plan and lock" in output
     assert "Error" not in fresh.snakemake("--touch", "--cores", "1")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_here(fresh: Project):
+    output = fresh.snakemake("--cores", "1", "--config", "device=cuda", fails=True)
+    assert "\nerror: config/config.yaml or --device: device is cuda, but no GPU is vis" in output
+    assert not list(fresh.root.glob("results/*/train"))  # no job has started
 
 
 def test_a_folder_that_snakemake_cannot_work_in(fresh: Project):

@@ -26,6 +26,7 @@ from cohort.results.report.page import write_index
 from cohort.settings import options_of, write_plan
 from cohort.training.cell import Cell
 from cohort.training.job.lease import FINISHED, publish
+from cohort.training.job.machine import check_device
 
 if TYPE_CHECKING:
     import psutil
@@ -109,6 +110,8 @@ class Driver:
                 what = f"the rerun triggers {', '.join(others)} would train finished cells again"
                 hint = "copy Cohort's profiles/default, or add --rerun-triggers mtime params"
                 raise UserError(f"{what}: {hint}")
+            if stages.trains_locally(self.workflow) and self.plan.config["device"] == "cuda":
+                check_device("cuda")
         self.check_executor()
         with explain_errors(paths.RESULTS):
             self.lock = lock_directory()
