@@ -39,7 +39,7 @@ TABLES = {  # those with printed numbers beside which there are enough seeds, an
     "fedentopt": {"tab1": "Table I", "tab2": "Table II", "tab3": "Table III", "tab6": "Table VI"},
     "stratify": {"tab1": "Table I"},
 }
-COLORS = {"agrees": "#009E73", "differs": "#D55E00", "cannot tell": "#999999"}  # of verdicts
+COLORS = {"agrees": "#009E73", "differs": "#000000", "cannot tell": "#BBBBBB"}  # of verdicts
 MAX_FINDINGS = 5  # findings of the showdown in README.md
 WAITING = f"| {NOT_ENOUGH} ("  # begins the cell of a claim with too few runs
 PAPER = "| paper "  # begins a cell that has the paper's value only
@@ -148,7 +148,7 @@ def printed_numbers() -> DataFrame:
                     is_own = result.labels.get("strategy", own[0]).startswith(own)
                     words = ", ".join([title, *_words(result, results, names)])
                     values = result.sample.mean, *result.interval, result.difference
-                    of = PAPERS[study], "its own" if is_own else "another", words, result.verdict
+                    of = PAPERS[study], "own" if is_own else "baseline", words, result.verdict
                     rows.append([*of, *(100 * value for value in values)])
     columns = ["paper", "method", "words", "verdict", "ours", "low", "high", "gap"]
     return DataFrame(rows, columns=columns).sort_values("gap", key=abs, kind="stable")
@@ -174,10 +174,10 @@ def draw(printed: DataFrame) -> None:
     theme.apply_theme()
     frame = printed[::-1].assign(printed=printed["ours"] - printed["gap"])  # the nearest on top
     panels = seaborn.relplot(
-        frame.rename(columns={"verdict": "our runs"}),
+        frame,
         **{"x": "printed", "y": "ours", "col": "paper", "height": 1.75, "alpha": 0.85, "s": 24},
-        **{"hue": "our runs", "hue_order": COLORS, "palette": COLORS, "style": "method"},
-        **{"markers": {"its own": "o", "another": "D"}, "col_order": map(PAPERS.get, TABLES)},
+        **{"hue": "verdict", "hue_order": COLORS, "palette": COLORS, "style": "method"},
+        **{"markers": {"own": "o", "baseline": "s"}, "col_order": map(PAPERS.get, TABLES)},
         **{"facet_kws": {"xlim": (0, 100), "ylim": (0, 100)}, "clip_on": False},
     )
     for paper, axes in panels.axes_dict.items():

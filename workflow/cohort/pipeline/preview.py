@@ -52,7 +52,7 @@ def draw_study(plan: Plan, name: str) -> str:
     for key, spec in study.drawn_items().items():
         table = metrics[spec["experiment"]]
         runs = series.read_experiment(table)["cells"]
-        if key in study.figures and not KINDS[spec["kind"]].from_spec(spec).has_enough(runs):
+        if key in study.figures and not KINDS[spec["kind"]].from_spec(spec).can_draw(runs):
             for file in layout.figure(name, key):  # the page names it in one line
                 Path(file).unlink(missing_ok=True)
         else:

@@ -465,7 +465,8 @@ def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:
         f"{OPEN}: what is undecided.": f"{OPEN} " in evidence,
         f"{EQUAL}: an exact tie.": TIE in verdicts | papers,
         f"{DAGGER}: {tables.DIVERGED}": any(claim.diverged for claim in claims),
-        "No value: the paper prints none, and none was taken from its authors' logs.": NO_PAPER in papers,
+        "No value: the paper prints none, and none was taken from its authors' logs.": NO_PAPER
+        in papers,
         f"{DOUBLE_DAGGER} doubtful: {doubtful}.": bool(doubtful),
         f"Scale {scale} is a cheaper version of the paper's runs: what is measured here proves "
         "nothing about the paper.": NOT_JUDGED in verdicts,

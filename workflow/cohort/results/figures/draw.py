@@ -110,7 +110,7 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str], *, narro
     if note := kind.runs_note(measured[0]) if len(measured[0]) else "":
         is_complete = counts["done"] == counts["planned"]
         notes = [note] if is_complete else [*notes, note.removeprefix("n = ")]
-    gaps = _gaps(kind, cells, begun, len(panels), style)
+    gaps = _gaps(kind, cells, len(panels), style)
     matches = [match for *_, paper in parts for match in paper if style.shows(match.labels)]
     if reasons := doubts(value.doubtful for match in matches for value in match.values):
         remarks = [*remarks, f"some of the paper's values are doubtful: {reasons}"]
@@ -122,9 +122,9 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str], *, narro
     return figure
 
 
-def _gaps(kind: Kind, cells: DataFrame, begun: DataFrame, panels: int, style: Style) -> list[str]:
+def _gaps(kind: Kind, cells: DataFrame, panels: int, style: Style) -> list[str]:
     """Texts for the note: which planned values and how many planned panels are not drawn yet."""
-    names = []
+    names, begun = [], cells[cells["status"] != "missing"]
     for label in (name for name in kind.labels() if name not in (*kind.panels(), "seed")):
         without = style.ordered(label, set(cells[label]) - set(begun[label]))
         names += [style.phrase(label, value) for value in without]

@@ -15,6 +15,7 @@ from cohort.results.figures import theme
 from cohort.results.figures.theme import Style
 from cohort.results.names import BY_ROUND, CLIENT, METRICS, listed, word
 from cohort.results.paper import PaperMatch
+from cohort.results.series import label_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,6 +70,12 @@ class Kind(Item):
     def with_metric(self, metric: str) -> Self:
         """A copy of the figure for a further metric, without `limits`."""
         return replace(self, metric=metric, also=None, limits=None)
+
+    def can_draw(self, cells: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether those of an experiment's cells that the figure shows have runs enough."""
+        for label, values in statistics.values_left_out(self.without).items():
+            cells = [cell for cell in cells if label_text(cell["labels"].get(label)) not in values]
+        return self.has_enough(cells)
 
     def has_enough(self, cells: Iterable[Mapping[str, Any]]) -> bool:
         """Whether these planned cells, as `collect` describes them, have runs enough to draw."""

@@ -44,6 +44,8 @@ THIN, LINE, THICK = 1.0, 1.3, 2.0  # points: the widths of lines
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)))
 DASHES += ((0, (7, 1, 1, 1, 1, 1)), (0, (8, 2, 2.5, 2)), (0, (4, 1, 4, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "v", "P")
+HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "||||")
+DARKER = 0.7  # of viridis: its lighter end cannot be seen on white
 NOMINAL = ("strategy", *FREE, "schedule", "dataset", "model")  # distinct colors; others: shades
 PAPER_LINE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.8}
 PAPER_GRAY = "#666666"
@@ -87,8 +89,9 @@ class Style(Names):
         if hue in NOMINAL:
             return {value: self._color_and_dash(hue, value)[0] for value in values}
         scale = self.ordered(hue, [*self.orders.get(hue, []), *values])
-        shades = dict(zip(scale, seaborn.color_palette("viridis", len(scale)), strict=True))
-        return {value: shades[value] for value in values}
+        shades = mpl.colormaps["viridis"](np.linspace(0, DARKER, len(scale)))
+        by_value = dict(zip(scale, map(mpl.colors.to_hex, shades), strict=True))
+        return {value: by_value[value] for value in values}
 
     def dash(self, hue: str, value: str) -> Any:
         """The dashes of a value's line, solid for the paper's own method or else the first name.
@@ -98,6 +101,10 @@ class Style(Names):
     def marker(self, hue: str, value: str) -> str:
         """The marker of a value's line, another one for neighbors."""
         return MARKERS[self._color_and_dash(hue, value)[1] % len(MARKERS)]
+
+    def hatch(self, hue: str, value: str) -> str:
+        """The hatching of a value's bars, none where its line would be solid."""
+        return HATCHES[self._color_and_dash(hue, value)[1] % len(HATCHES)]
 
     def stroke(self, hue: str, value: str) -> dict[str, float]:
         """The width and order of a line: the paper's own method is thick, behind the thin ones."""
@@ -110,12 +117,15 @@ class Style(Names):
     def _color_and_dash(self, hue: str, value: str) -> tuple[str, int]:
         """A name's color, and the index of its dash."""
         hue, value = self._as_strategy(hue, value)
+        if hue not in NOMINAL:  # whose colors are shades
+            shown = self.shown_values.get(hue, [])
+            return UNKNOWN, shown.index(value) if value in shown else 0
         if hue == "strategy" and value in self.methods:
             index = self.methods.index(value)
             return METHOD_COLOR, index
         names = self.strategies
         if hue != "strategy":  # of an invented label that names strategies, these come first
-            order = self.orders.get(hue, []) if hue in NOMINAL else []
+            order = self.orders.get(hue, [])
             others = [name for name in order if self._as_strategy(hue, name)[0] == hue]
             names = order if len(others) == len(order) else [*self.strategies, *others]
         names = [name for name in names if name not in self.methods]

@@ -130,9 +130,9 @@ class Procedure(NameEncoded):
 
 
 OVERLAP_METRICS = {
-    "overlapping_chosen": Metric("Cohort that overlaps", "%", 100, digits=1),
+    "overlapping_chosen": Metric("Share of the cohort that overlaps", "%", 100, digits=1),
     "overlapping_probability": Metric("Mass on overlapping clients", "%", 100),
-    "overlapping_preference": Metric("Preference for overlapping", partial=True),
+    "overlapping_preference": Metric("Preference for overlapping clients", partial=True),
 }
 ACCURACY: dict[str, Any] = {"unit": "%", "scale": 100, "digits": 2, "better": "high"}
 _MILLISECONDS: dict[str, Any] = {"unit": "ms", "scale": 1000, "better": "low"}

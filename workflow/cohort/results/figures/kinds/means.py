@@ -32,7 +32,7 @@ ODD: dict[str, Any] = {"not": {"multipleOf": 2}}
 CROSSES: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 5, "markeredgewidth": 1.3}
 STOPPED = (0, (1, 1.2))  # the dashes of a mean of fewer runs
 LEADER = 0.07  # of the x axis: from the end of a curve to its name
-LINE_TO_NAME: dict[str, Any] = {"arrowstyle": "-", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
+LINE_TO_NAME: dict[str, Any] = {"arrowstyle": "-", "linewidth": 1.0, "shrinkA": 0, "shrinkB": 0}
 LINE_TO_NAME |= {"relpos": (0, 0.5)}
 FEW_CURVES = 6  # which have a band each
 FEW_POINTS = 12  # a curve of at most so many points shows each of them
@@ -111,7 +111,7 @@ class Curves(Averaging):
 
     def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
         for hue, color, runs in self.runs_by_hue(panel, style):
-            props = self.line_props(hue, style, color)
+            props = self.line_props(hue, style, color) | {"marker": style.marker(self.hue, hue)}
             self._draw_curve(axes, runs, props, self.has_deviations(style))
         self.draw_reference(axes)
         axes.margins(x=0.03)
@@ -146,8 +146,7 @@ class Curves(Averaging):
         props: dict[str, Any] = {"va": "center", "annotation_clip": False}
         for (value, end, hue, color), height in zip(sorted(ends), heights, strict=True):
             props["arrowprops"] = LINE_TO_NAME | {"color": color}
-            name = style.phrase(self.hue, hue)
-            axes.annotate(name, (end, value), (end + gap, height), color=color, **props)
+            axes.annotate(style.phrase(self.hue, hue), (end, value), (end + gap, height), **props)
 
     def _draw_curve(
         self, axes: Axes, runs: DataFrame, props: dict[str, Any], has_band: bool
@@ -156,8 +155,8 @@ class Curves(Averaging):
         counts = runs.groupby("round")["digest"].nunique()
         complete = counts.index[counts == runs["digest"].nunique()]
         end = complete.max() if len(complete) else counts.index.min()
-        marker = "o" if len(counts) <= FEW_POINTS else None
-        props = props | {"markersize": 2.5, "markeredgecolor": props["color"], "marker": marker}
+        marker = props["marker"] if len(counts) <= FEW_POINTS else None
+        props |= {"markersize": 2.5, "markeredgecolor": props["color"], "marker": marker}
         parts = [(runs[runs["round"] <= end], props["linestyle"])]
         if counts.index.max() > end:
             parts.append((runs[runs["round"] >= end], STOPPED))
@@ -192,8 +191,8 @@ class Curves(Averaging):
 
     def line_props(self, value: str, style: Style, color: str) -> dict[str, Any]:
         props = super().line_props(value, style, color) | style.stroke(self.hue, value)
-        if self.dashed:
-            props["linestyle"] = theme.DASHES[value in self.dashed]
+        if self.dashed or (self.paper and self.hue not in theme.NOMINAL):  # its curves are dashed
+            props["linestyle"] = theme.DASHES[value in (self.dashed or ())]
         return props
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
@@ -248,6 +247,10 @@ class CostCurves(Averaging):
     def x_title(self, style: Style) -> str:
         return METRICS[self.cost].label.replace(" per round", "")
 
+    def remarks(self, measured: DataFrame, style: Style) -> list[str]:
+        notes = [f"means of the last {self.smoothing} evaluations"] * (self.smoothing > 1)
+        return [*super().remarks(measured, style), *notes]
+
 
 def mean_over_cost(runs: DataFrame) -> DataFrame:
     """The statistics over runs at costs from the first at which all runs have a value to the last
@@ -267,6 +270,11 @@ def mean_over_cost(runs: DataFrame) -> DataFrame:
 @dataclass(frozen=True, kw_only=True)
 class ValuePerRun(Averaging):
     """Base of the kinds that show one value of each run over a label."""
+
+    status_notes: ClassVar[Mapping[str, str]] = {
+        "unfinished": "unfinished runs included",
+        "diverged": f"{theme.CROSS}: a run diverged, which counts with the worst value",
+    }
 
     at: int | str = parameter("last", help=series.AT_HELP, **series.AT_SCHEMA)
     x: str = parameter(help="the label along the x axis")
@@ -296,6 +304,10 @@ class ValuePerRun(Averaging):
 
     def x_title(self, style: Style) -> str:
         return "" if self.x in FREE else style.title(self.x)  # invented names need no title
+
+    def remarks(self, measured: DataFrame, style: Style) -> list[str]:
+        notes = [series.at_in_words(self.at)] * (self.at != "last")
+        return [*notes, *super().remarks(measured, style)]
 
     @property
     def has_legend(self) -> bool:
@@ -396,6 +408,7 @@ class Bars(ValuePerRun):
         for whisker in axes.lines:  # visible over bars of any color
             whisker.set_path_effects([patheffects.withStroke(linewidth=1.8, foreground="white")])
         for hue, bars in zip(colors, axes.containers, strict=True):
+            mpl.artist.setp(bars, **self._fill(hue, style))
             runs = panel[panel[self.hue] == hue]
             groups = (runs[runs[self.x] == x] for x in xs if (runs[self.x] == x).any())
             for group, bar in zip(groups, bars, strict=True):
@@ -425,7 +438,11 @@ class Bars(ValuePerRun):
     def handle(self, value: str, style: Style, color: str) -> Any:
         if self.is_profile:
             return super().handle(value, style, color)
-        return mpl.patches.Patch(facecolor=color, linewidth=0)
+        return mpl.patches.Patch(facecolor=color, linewidth=0, **self._fill(value, style))
+
+    def _fill(self, value: str, style: Style) -> dict[str, str]:
+        """The hatching of a hue's bars, without which they differ in color alone."""
+        return {"hatch": style.hatch(self.hue, value) * self.has_legend, "edgecolor": "#ffffff"}
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         if self.is_profile:  # it has no crosses
