@@ -13,7 +13,7 @@ PRINTED = [  # how many values of a metric the paper's item has, by hand
     ("fedentopt", "tab2", "TableII", {"test_accuracy_gain": 60}),
     ("fedentopt", "tab3", "TableIII", {"test_accuracy": 48}),
     ("fedentopt", "tab4", "TableIV", {"test_accuracy": 48}),
-    ("fedentopt", "tab5", "TableV", {"bytes_down": 12}),
+    ("fedentopt", "tab5", "TableV", {"bytes_up": 12}),
     ("fedentopt", "tab6", "TableVI", {"test_accuracy": 16}),
     ("fedentopt", "tab6_entropies", "TableVI", {"selection_entropy": 16}),
     ("peco", "tab2", "TableII", {"test_accuracy": 24}),

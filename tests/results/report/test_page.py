@@ -166,9 +166,7 @@ def test_a_figure_without_runs_is_one_line_with_its_command_and_cost(
 
 def test_each_item_has_its_command_files_runs_and_cost(spec: Spec, page: Write) -> None:
     text = Tags(page(spec)).text
-    expected = (
-        "n = 3 of 4 runs (1 missing) 30 s of training, about 1 h 00 min of one CPU core to go"
-    )
+    expected = "experiment main: n = 3 of 4 runs (1 missing) 30 s of training, about 1 h 00 min of one CPU core to go"
     assert f"snakemake demo_tab1 csv md tex json {expected}" in text
     assert f"snakemake demo_fig1 png pdf json {expected}" in text
 

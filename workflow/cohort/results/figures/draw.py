@@ -125,6 +125,7 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str], *, narro
 def _gaps(kind: Kind, cells: DataFrame, panels: int, style: Style) -> list[str]:
     """Texts for the note: which planned values and how many planned panels are not drawn yet."""
     names, begun = [], cells[cells["status"] != "missing"]
+    begun = begun if len(begun) else cells
     for label in (name for name in kind.labels() if name not in (*kind.panels(), "seed")):
         without = style.ordered(label, set(cells[label]) - set(begun[label]))
         names += [style.phrase(label, value) for value in without]
