@@ -56,8 +56,7 @@ def test_canonical_drops_defaults():
 
 
 def test_canonical_makes_1_and_1_0_one_value():
-    """In the field's own type, since 1 and 1.0 are equal in Python but not in the JSON that a
-    digest is made from."""
+    """In the field's own type, since 1 and 1.0 are equal in Python but not in the JSON that a digest is made from."""
     for values in ({"share": 1, "count": 7}, {"share": 1.0, "count": 7.0}):
         assert repr(canonical(Example, values)) == "{'share': 1.0, 'count': 7}"
 

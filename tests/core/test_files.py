@@ -1,5 +1,4 @@
-"""Files are written atomically, what the system refuses is explained, and locks are held by one
-process at a time."""
+"""Files are written atomically, what the system refuses is explained, and locks are held by one process at a time."""
 
 import contextlib
 import errno

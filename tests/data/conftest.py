@@ -12,8 +12,7 @@ from cohort.data import download
 
 @dataclass
 class Server:
-    """Scripted answers per path, of which the last repeats: bytes, a status, or (bytes, how
-    many of them to send)."""
+    """Scripted answers per path, of which the last repeats: bytes, a status, or (bytes, how many of them to send)."""
 
     url: str = ""
     answers: dict[str, list[bytes | int | tuple[bytes, int]]] = field(default_factory=dict)

@@ -129,8 +129,7 @@ def tumor_members() -> Iterator[tuple[str, bytes]]:
 
 
 def pacs_members() -> Iterator[tuple[str, bytes]]:
-    """Images of 227 pixels, sketches as PNG; lists with numbers from 1, a wrong one and the broken
-    picture among them."""
+    """Images of 227 pixels, sketches as PNG; lists with numbers from 1, a wrong one and the broken picture among them."""
     lists: dict[str, list[str]] = {}
     for part, split in (("train", "train"), ("test", "crossval")):
         for item in pictures("pacs", part):

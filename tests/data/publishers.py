@@ -24,8 +24,7 @@ CIFAR_FOLDERS = {
 
 
 def contents(dataset: str, seed: int = 0) -> dict[str, bytes]:
-    """The files that a data set's parser reads, by name: each class twice as often for training as
-    for testing."""
+    """The files that a data set's parser reads, by name: each class twice as often for training as for testing."""
     rng = np.random.default_rng([seed, *dataset.encode()])
     if dataset in PICTURE_SETS:
         return picture_contents(dataset)

@@ -46,8 +46,7 @@ def samples(text_by_user: Mapping[str, str]) -> list[tuple[str, str, str]]:
 
 
 def forest(*sizes: int, seed: int = 0) -> np.ndarray:
-    """Rows as UCI's: ten numbers, one of them negative at times, one of four areas, one of 40
-    soils, the kind."""
+    """Rows as UCI's: ten numbers, one of them negative at times, one of four areas, one of 40 soils, the kind."""
     rng = np.random.default_rng(seed)
     kinds = rng.permutation(np.repeat(np.arange(1, len(sizes) + 1), sizes))
     numbers = rng.integers(

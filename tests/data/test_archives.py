@@ -1,5 +1,4 @@
-"""Archives, arrays and pictures that are broken or hostile: one sentence each, and nothing is
-written or run."""
+"""Archives, arrays and pictures that are broken or hostile: one sentence each, and nothing is written or run."""
 
 import struct
 import zlib

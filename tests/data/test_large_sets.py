@@ -1,5 +1,4 @@
-"""Preparing and loading need the memory of one block, however large the data set is. Measured in
-separate processes."""
+"""Preparing and loading need the memory of one block, however large the data set is. Measured in separate processes."""
 
 import multiprocessing
 import os

@@ -1,5 +1,4 @@
-"""A small computation for each component: its results on fixed inputs, as a list of numbers and
-hashes."""
+"""A small computation for each component: its results on fixed inputs, as a list of numbers and hashes."""
 
 from __future__ import annotations
 

@@ -140,8 +140,7 @@ def augmented_batched_equals_serial(device: torch.device, folder: Path) -> str:
 
 
 def convolutions_batched_equal_serial(device: torch.device, folder: Path) -> str:
-    """Networks with convolutions in float64; on a CPU only LeNet-5. A repeated round gives the same
-    bits."""
+    """Networks with convolutions in float64; on a CPU only LeNet-5. A repeated round gives the same bits."""
     results, rounds = {}, ((1, [0, 1, 2]), (2, [2, 1]), (1, [0, 1, 2]))
     set_up("float64", device)
     for name in NETWORKS if device.type == "cuda" else NETWORKS[:1]:

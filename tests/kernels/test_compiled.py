@@ -1,5 +1,4 @@
-"""Triton compiles all kernels for NVIDIA's cards on any machine, and finds there what its
-interpreter lets pass."""
+"""Triton compiles all kernels for NVIDIA's cards on any machine, and finds there what its interpreter lets pass."""
 
 import os
 import subprocess

@@ -139,8 +139,7 @@ def test_pooling_before_relu_is_the_same_to_the_bit():
 
 
 def test_an_lstm_by_hand():
-    """Gates in numpy, one character after the other, in torch's order: input, forget, cell,
-    output."""
+    """Gates in numpy, one character after the other, in torch's order: input, forget, cell, output."""
     torch.manual_seed(3)
     network = MODELS["char-lstm"]().build((5,), 7).double()
     weights = {name: tensor.detach().numpy() for name, tensor in network.named_parameters()}

@@ -109,8 +109,7 @@ def test_resnet20_starts_with_hes_weights():
 
 
 def test_a_shortcut_adds_channels_of_zeros_around_its_own():
-    """An image with the pixels 1 to 4 and a stride of 2 leaves every second pixel; the inner layer
-    puts out zeros."""
+    """An image with the pixels 1 to 4 and a stride of 2 leaves every second pixel; the inner layer puts out zeros."""
     inner = nn.Conv2d(1, 3, 1, stride=2, bias=False)
     nn.init.zeros_(inner.weight)
     result = residual(inner, stride=2, new_channels=2)(torch.arange(1.0, 5).view(1, 1, 2, 2))

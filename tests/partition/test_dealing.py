@@ -32,8 +32,7 @@ POOL = Pool(
 
 @st.composite
 def federations(draw: st.DrawFn) -> tuple[Pool, int, int]:
-    """Shuffled labels of 4 to 6 classes and 3 or 4 groups, enough samples of each, a number of
-    clients, a seed."""
+    """Shuffled labels of 4 to 6 classes and 3 or 4 groups, enough samples of each, a number of clients, a seed."""
     clients = draw(st.integers(6, 12))
     per_class = draw(st.lists(st.integers(clients, 80), min_size=4, max_size=6))
     seed, groups = draw(st.integers(0, 10_000)), draw(st.integers(3, 4))

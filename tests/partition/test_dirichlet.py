@@ -1,5 +1,4 @@
-"""Dirichlet label skew in NIID-Bench's form and the plain one, compared with independent
-simulations and formulas."""
+"""Dirichlet label skew in NIID-Bench's form and the plain one, compared with independent simulations and formulas."""
 
 import numpy as np
 import pytest
@@ -48,8 +47,7 @@ def test_acceptance_of_one_draw_is_that_of_niid_bench(
 
 
 def test_without_a_minimum_the_first_draw_is_taken_whatever_it_is(monkeypatch: pytest.MonkeyPatch):
-    """Where one draw in a thousand million would give everyone a sample: 60 clients and one class,
-    alpha 0.01."""
+    """Where one draw in a thousand million would give everyone a sample: 60 clients and one class, alpha 0.01."""
     monkeypatch.setattr(schemes, "TRIES", 1)
     pool, scheme = Pool(np.zeros(100, int)), PlainDirichlet(alpha=0.01, minimum=0)
     for seed in range(20):
@@ -105,8 +103,7 @@ def test_a_tiny_alpha_divides_by_nothing(alpha: float):
 def test_gives_up_after_many_draws_and_says_what_to_change(
     cls: type[Dirichlet], prefix: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """Four classes, 40 clients, minimum 10: no draw is accepted, as spec and simulation say of the
-    brain scans."""
+    """Four classes, 40 clients, minimum 10: no draw is accepted, as spec and simulation say of the brain scans."""
     monkeypatch.setattr(schemes, "TRIES", 7)
     draws = []
     draw = cls.draw_cuts

@@ -30,8 +30,7 @@ def test_iid_sizes_differ_by_at_most_one(samples: int, clients: int):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_quantity_gives_everyone_the_minimum_and_ignores_labels(seed: int):
-    """The same parts whatever the labels, and each client holds every class in nearly equal
-    shares."""
+    """The same parts whatever the labels, and each client holds every class in nearly equal shares."""
     labels = np.random.default_rng(9).permutation(np.repeat(np.arange(10), 1000))
     parts = deal("quantity-0.5-minimum200", labels, 8, seed)
     others = deal("quantity-0.5-minimum200", labels[::-1], 8, seed)
@@ -201,8 +200,7 @@ def test_the_first_client_alone_holds_the_domain(domain: int, clients: int):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_dirichlet_over_domains_is_dirichlet_over_classes_of_that_name(seed: int):
-    """Within a client and domain, classes come as they do in the domain: the largest of its domains
-    has every class."""
+    """Within a client and domain, classes come as they do in the domain: the largest of its domains has every class."""
     parts, classes = deal("dirdomains-0.5", PACS, 10, seed), deal("dir-0.5", PACS.groups, 10, seed)
     for part, expected in zip(parts, classes, strict=True):
         np.testing.assert_array_equal(part, expected)
@@ -245,8 +243,7 @@ ROLES = Pool(
 
 
 def literal_roles(roles: list[int], clients: int, k: int) -> list[set[int]]:
-    """As the authors deal: in turn from the list, around and around; a role dealt twice to a client
-    does not count."""
+    """As the authors deal: in turn from the list, around and around; a role dealt twice to a client does not count."""
     held: list[set[int]] = [set() for _ in range(clients)]
     position = 0
     while min(map(len, held)) < k:

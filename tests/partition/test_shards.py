@@ -66,8 +66,7 @@ def test_the_minimum_of_a_share_is_that_share_of_the_minimum():
 
 @pytest.mark.parametrize("samples", [1.0, 0.5])
 def test_shared_samples_are_counted_and_the_achieved_ratio_is_stored(samples: float):
-    """Two of ten clients with 50 samples (25 at half the samples) borrow round(50 / 4) = 12 (6): 12
-    of 62 (6 of 31)."""
+    """Two of ten clients with 50 samples (25 at half the samples) borrow round(50 / 4) = 12 (6): 12 of 62 (6 of 31)."""
     plain, shards = (dealt(partition=name, samples=samples) for name in ("iid", "iid-overlap0.2x2"))
     assert plain.overlap is None
     assert np.sort(shards.overlap).tolist() == [0] * 8 + [12 / 62] * 2
@@ -162,8 +161,7 @@ def test_clients_that_hold_a_role_together_share_all_of_it():
 
 
 def test_the_overlap_of_roles_is_the_share_of_a_clients_samples_that_others_hold_too():
-    """Three clients with two of 200, 180, 70 and 50: the first and fourth, the second and first,
-    the third and second."""
+    """Three clients with two of 200, 180, 70 and 50: the first and fourth, the second and first, the third and second."""
     shards = dealt("grouped.h5", partition="roles-2", clients=3)
     assert shards.label_counts.sum(axis=1).tolist() == [250, 380, 250]
     assert shards.overlap.tolist() == pytest.approx([200 / 250, 380 / 380, 180 / 250])
@@ -171,8 +169,7 @@ def test_the_overlap_of_roles_is_the_share_of_a_clients_samples_that_others_hold
 
 @pytest.mark.parametrize("name", ["domains-2", "onedomain-3", "dirdomains-0.5", "roles-2"])
 def test_groups_are_those_of_the_remaining_samples(name: str):
-    """Half of each class less 30 samples set aside: what is dealt by groups are those samples, by
-    their own groups."""
+    """Half of each class less 30 samples set aside: what is dealt by groups are those samples, by their own groups."""
     shards = dealt("grouped.h5", partition=name, clients=6, samples=0.5, validation=60)
     left = np.setdiff1d(draw_share(LABELS, 0.5, "train share"), shards.validation)
     assert len(shards.validation) == 30

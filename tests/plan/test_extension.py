@@ -38,8 +38,7 @@ def rows(study: str, experiment: str, scale: str) -> dict[str, tuple[dict, float
 def test_the_cells_are_those_of_the_extended_experiment_and_the_added_ones(
     base: str, scale: str, own_strategy: None
 ):
-    """The same digests at every scale; the added strategy where FedAvg is, at full scale once for
-    each of its cells."""
+    """The same digests at every scale; the added strategy where FedAvg is, at full scale once for each of its cells."""
     extend(base)
     extended, source = rows("beside", "main", scale), rows(*base.split("."), scale)
     assert {digest: extended[digest] for digest in source} == source

@@ -44,7 +44,11 @@ BLOCKS = [
         "{paired: [{lr: [0.1], rounds: [5]}], include: [{lr: 0.3}]}",
         ".include: an entry that gives one of lr, rounds must give them all, for they are paired",
     ),
-    ("axes: {series: [a, b]}", ": series 'a' and 'b' name the same run, which can have one name"),
+    ("axes: {series: [a, b]}", ": series 'a' and 'b' name one run, which can have one name"),
+    (
+        "{axes: {strategy: [fedavg]}, include: [{strategy: fedentopt, selector.buffer: 0.5}, {strategy: fedentopt}]}",
+        ": selector.buffer '0.5' and 'None' name one run",
+    ),
     ("axes: {series: ['a,b']}", ".axes.series[0]: 'a,b' does not match"),
     ("axes: {partition: [iid, iid]}", ".axes.partition: ['iid', 'iid'] has non-unique elements"),
     ("axes: {augmentation: [none, crop-flp]}", "[1] is 'crop-flp', which is not known; did you me"),
@@ -108,6 +112,18 @@ STUDIES = [
     ("overrides: [{given: {J: J2}, settings: {lr: 1}}]", "overrides[0]: no cell has J ['J2']"),
     ("overrides: [{given: {J: J4}, settings: {round: 5}}]", "overrides[0].settings has an unkn"),
     ("tables: {claims: {experiment: main, metric: selected, rows: [J]}}", "'claims' is the name"),
+    (
+        "tables: {runs: {experiment: main, metric: selected, rows: [J]}}",
+        "'runs' is the name of a part",
+    ),
+    (
+        "tables: {t: {experiment: main, metric: accuracy, rows: [client], columns: client}}",
+        "t: client belongs am",
+    ),
+    (
+        "tables: {t: {experiment: main, metric: test_loss, rows: [J], also: [test_loss ²]}}",
+        "t: also: '²' is not",
+    ),
     ("tables: {t: {experiment: mian, metric: selected, rows: [J]}}", "tables.t.experiment is 'mia"),
     ("figures: {table: {experiment: main, kind: shards}}", "'table' names both a figure and a"),
     ("experiments: {Main: {axes: {}}}", "experiments: 'Main' does not match"),

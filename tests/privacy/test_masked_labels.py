@@ -126,8 +126,7 @@ def server(client: Client) -> Server:
 
 
 def test_sums_and_differences_are_exact(client: Client, server: Server):
-    """Also of a ciphertext with itself, and of a thousand large counts; noise adds up fastest where
-    it is the same."""
+    """Also of a ciphertext with itself, and of a thousand large counts; noise adds up fastest where it is the same."""
     numbers = [client.encrypt(number) for number in (0, 7, 99, -(2**31))]
     server.add(numbers)
     differences = map(client.decrypt, server.differences(numbers[1]))

@@ -36,6 +36,10 @@ def scores_of(values: np.ndarray, better: str = "high") -> Scores:
     return Scores.of(pd.DataFrame(rows, columns=NAMES), better)
 
 
+def test_without_any_run() -> None:
+    assert Scores.of(pd.DataFrame(columns=NAMES)).strategies == ()
+
+
 def test_only_seeds_and_settings_that_all_strategies_have() -> None:
     frame = table({"y": 3, "x": 2, "z": 1}).sample(frac=1, random_state=1)
     is_b, is_z = frame["strategy"] == "b", frame["setting"] == "z"

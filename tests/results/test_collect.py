@@ -1,5 +1,4 @@
-"""What is collected of records: metrics derived from their histories, by hand or by scipy, and the
-table and its JSON."""
+"""What is collected of records: metrics derived from their histories, by hand or by scipy, and the table and its JSON."""
 
 import json
 from pathlib import Path
@@ -137,8 +136,7 @@ def history(cohorts: list[list[int]], **values: list[float]) -> History:
 
 
 def test_gini_by_hand_and_by_its_definition() -> None:
-    """One of four has all: 3/4. By definition, it is half the mean difference of all pairs over
-    the mean."""
+    """One of four has all: 3/4. By definition, it is half the mean difference of all pairs over the mean."""
     assert collecting.gini(np.array([5, 5, 5])) == 0
     assert collecting.gini(np.array([0, 0, 8, 0])) == pytest.approx(0.75)
     counts = np.random.default_rng(1).integers(0, 30, 50)

@@ -87,8 +87,9 @@ def test_an_unknown_item_is_refused_with_the_known_ones(file: Path, item: str) -
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ("0.5,0.01", "half,0.01", "study.csv, line 2: value is 'half', but must be a number"),
+        ("0.5,0.01", "half,0.01", "study.csv, line 2: value is 'half', which it cannot be"),
         ("0.5,0.01", "nan,0.01", "line 2: value is 'nan'"),
+        ("0.5,0.01", "0.5,-0.01", "line 2: sd is '-0.01', which it cannot be"),
         (
             "TableI,printed",
             "TableI,print",

@@ -38,8 +38,7 @@ def test_the_sign_test_is_scipys(n: int) -> None:
 
 
 def test_samples_without_any_spread() -> None:
-    """One run says nothing. A tie is a sign for neither side: of 32 outcomes, six have four or five
-    of five."""
+    """One run says nothing. A tie is a sign for neither side: of 32 outcomes, six have four or five of five."""
     assert Sample.of([1.0]).p_value() == Sample.of([]).p_value() == 1
     assert Sample.of([-1.0, 1.0]).p_value() == 1 == Sample.of([0.0] * 4).p_value()
     assert Sample.of([0.0] * 5).p_above() == 1

@@ -52,6 +52,11 @@ def test_bytes_and_who_reaches_it():
     assert costs(table((0,)), "bytes_down_to_fedavg") == cost
     reaches = {"fedavg 0": 1, "fast 0": 1, "never 0": 0, "diverged 0": 0}
     assert costs(table((0,)), "reaches_fedavg") == reaches
+    named = table((0,)).assign(series=lambda rows: rows["strategy"])  # which is no setting
+    assert costs(named, "reaches_fedavg") == reaches
+    metrics = table((0,))
+    early = (metrics["strategy"] == "diverged") & (metrics["metric"] == "test_accuracy")
+    assert costs(metrics[~early], "reaches_fedavg") == reaches
 
 
 def test_without_fedavg_nothing_is_said():

@@ -52,8 +52,7 @@ def test_no_module_runs_what_a_file_says():
 
 
 def test_no_rule_has_a_shell():
-    """A name from a config reaches a rule as a wildcard; with a shell line it could be a
-    command."""
+    """A name from a config reaches a rule as a wildcard; with a shell line it could be a command."""
     pattern = r"^\s*(shell|run|wrapper|notebook)\s*:|\b(eval|exec|shell)\s*\(|os\.system|subprocess"
     for file in (ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")):
         assert not re.search(pattern, file.read_text(), re.MULTILINE), file

@@ -28,8 +28,7 @@ def exact_entropy(counts: list[int]) -> Decimal:
 
 
 def exact_greedy(label_counts: np.ndarray, first: int, cohort: int) -> tuple[list[int], bool]:
-    """The greedy cohort after its first client, ties to the lowest index; whether there was a
-    tie."""
+    """The greedy cohort after its first client, ties to the lowest index; whether there was a tie."""
     chosen, tied = [first], False
     with localcontext() as context:
         context.prec = 50
@@ -75,8 +74,7 @@ def test_greedy_choice_is_the_exact_one_with_ties_to_the_lowest_index():
 
 @pytest.mark.parametrize(("deficit", "second"), [(5e-13, 0), (9e-13, 0), (1.1e-12, 1), (5e-12, 1)])
 def test_tie_tolerance(deficit: float, second: int):
-    """Client 2 is empty. Client 1 has exactly one bit; client 0 with shares 1/2 +- e/2 has
-    e^2 / (2 ln 2) bits less."""
+    """Client 2 is empty. Client 1 has exactly one bit; client 0 with shares 1/2 +- e/2 has e^2 / (2 ln 2) bits less."""
     e = np.sqrt(deficit * 2 * np.log(2))
     counts = np.array([[1 + e, 1 - e], [1.0, 1.0], [0.0, 0.0]])
     seed = next(seed for seed in range(100) if select(counts, 1, seed) == [2])

@@ -42,8 +42,7 @@ def test_it_ends_when_the_labels_are_even_enough():
 
 
 def test_a_second_pass_takes_whom_the_first_one_passed_over():
-    """Client 1 has only class 1, but class 2 is the rarest; after client 2 has added that, class 1
-    is the rarest."""
+    """Client 1 has only class 1, but class 2 is the rarest; after client 2 has added that, class 1 is the rarest."""
     counts = np.array([[9, 1, 0], [0, 8, 0], [0, 0, 7]])
     assert select(counts, 3) == ([0, 2, 1], [[9, 1, 0], [0, 0, 7], [0, 8, 0]])
 
@@ -192,8 +191,7 @@ def test_scores_are_those_of_scipy(counts: np.ndarray, alpha: float, mix: float)
 
 
 def test_clients_that_are_all_alike_have_no_distance():
-    """The authors' code would divide 0 by 0. Evenly holding 3 of 4 classes scores 0.5 * 3/4 + 0.5 *
-    ln 3 / ln 4."""
+    """The authors' code would divide 0 by 0. Evenly holding 3 of 4 classes scores 0.5 * 3/4 + 0.5 * ln 3 / ln 4."""
     counts = np.array([[1, 1, 1, 0], [7, 7, 7, 0], [3, 3, 3, 0]])
     np.testing.assert_allclose(Diversity(alpha=0.0).scores(counts), [0, 0, 0])
     expected = 0.4 * (0.375 + 0.5 * np.log(3) / np.log(4))

@@ -18,8 +18,7 @@ def view(cohort: int, losses: list[float] | None = None, sizes: np.ndarray = SIZ
 
 
 def probability(drawn: tuple[int, ...], sizes: np.ndarray) -> float:
-    """Probability of drawing these clients in this order, each in proportion to its size among
-    those left."""
+    """Probability of drawing these clients in this order, each in proportion to its size among those left."""
     remaining, product = float(sizes.sum()), 1.0
     for client in drawn:
         product *= sizes[client] / remaining

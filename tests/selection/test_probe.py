@@ -98,8 +98,7 @@ def test_choices_replayed_from_the_norms(beta: float, epsilon: float):
 
 
 def test_explorers_are_drawn_by_the_exponential_of_their_score():
-    """One of two exploits, the other is drawn from scores 1/2, 1/4, 0 at temperature 0.5:
-    weights e^1, e^0.5, e^0."""
+    """One of two exploits, the other is drawn from scores 1/2, 1/4, 0 at temperature 0.5: weights e^1, e^0.5, e^0."""
     selector = Probe(beta=0.0, epsilon=0.5, temperature=0.5, patience=1.0)
     state = selector.begin(alike(4, 2, 10), default_rng(0)) | {"last": np.zeros(4, dtype=np.int64)}
     view_of_pool = probed(alike(4, 2, 10), np.arange(4), np.array([8.0, 4.0, 2.0, 0.0]))

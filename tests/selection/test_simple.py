@@ -189,8 +189,7 @@ def test_never_measured_may_never_come():
 
 @pytest.mark.parametrize("tied", [np.inf, 2.5])
 def test_ties_are_broken_evenly(tied: float):
-    """Client 1 leads, six clients are tied for two places: in 3,000 draws each takes 1,000 of the
-    6,000 places."""
+    """Client 1 leads, six clients are tied for two places: in 3,000 draws each takes 1,000 of the 6,000 places."""
     losses = [tied, np.inf if tied < np.inf else tied, tied, tied, 0.1, tied, tied, tied, 0.2]
     equal = [client for client in range(9) if losses[client] == tied]
     lead = 0 if tied == np.inf else 1

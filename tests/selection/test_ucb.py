@@ -18,8 +18,7 @@ VIEW = View(clients=CLIENTS, cohort=COHORT, sizes=np.ones(CLIENTS))
 )
 @pytest.mark.parametrize("answering", [1.0, 0.7])
 def test_it_is_the_pseudocode(exploration: float, epsilon: float, initial: int, answering: float):
-    """The same cohorts in 200 rounds, also where clients do not answer: they count as chosen, but
-    get no reward."""
+    """The same cohorts in 200 rounds, also where clients do not answer: they count as chosen, but get no reward."""
     selector = Ucb(exploration=exploration, epsilon=epsilon, initial=initial)
     literal = UcbPseudocode(CLIENTS, COHORT, exploration, epsilon, initial)
     state, rng = selector.begin(VIEW, np.random.default_rng(0)), np.random.default_rng(2)

@@ -51,8 +51,7 @@ def test_every_tenth_round_and_each_of_the_last_ten():
 
 @pytest.mark.parametrize("J", ["J4", "J8", "J16"])
 def test_the_plan_of_aml_is_when_its_authors_evaluated(J: str):
-    """Their logs hold rounds 1 to 10, every tenth to 400 and every fiftieth after; 500, 1000 or
-    2000 rounds."""
+    """Their logs hold rounds 1 to 10, every tenth to 400 and every fiftieth after; 500, 1000 or 2000 rounds."""
     with open(ROOT / "resources/paper_values/aml_curves.csv") as file:
         rows = [
             row

@@ -114,8 +114,7 @@ def small_task(
 def train(
     trainer: Trainer, weights: Weights, clients: Iterable[int], round: int = 1, **changes: Any
 ) -> Updates:
-    """The updates of clients that start from the same weights. `changes` are fields of every
-    client's `LocalWork`."""
+    """The updates of clients that start from the same weights. `changes` are fields of every client's `LocalWork`."""
     works = [replace(work, **changes) for work in trainer.full_work(weights, list(clients), round)]
     return trainer.train(works, weights)
 

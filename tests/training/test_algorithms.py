@@ -238,8 +238,7 @@ def test_updates_are_clipped_by_the_norm_over_all_weights():
 
 
 def test_integer_buffers_are_rounded_and_stay_integers():
-    """(1 * 4 + 3 * 8) / 4 = 7; sizes 1, 1 and 4 make shares that sum to 0.999..., and the mean of
-    5, 5 and 5 is still 5."""
+    """(1 * 4 + 3 * 8) / 4 = 7; sizes 1, 1 and 4 make shares that sum to 0.999..., and the mean of 5, 5 and 5 is still 5."""
     for counts, sizes, mean in (([4, 8], [1, 3], 7), ([5, 5, 5], [1, 1, 4], 5)):
         reports = torch.tensor(sizes).double(), torch.ones(len(sizes)), torch.zeros(len(sizes))
         merged, _, _ = Average().apply({}, Updates({"n": torch.tensor(counts)}, *reports), {})

@@ -82,8 +82,7 @@ def test_classes_named_and_right_answers_by_class():
 
 
 def calibration_by_hand(weights: Weights, indices: list[int]) -> float:
-    """In bins (0, 1/15], (1/15, 2/15], ...: the distance between mean confidence and accuracy,
-    weighted by samples."""
+    """In bins (0, 1/15], (1/15, 2/15], ...: the distance between mean confidence and accuracy, weighted by samples."""
     bins: dict[int, list[tuple[float, bool]]] = {}
     for index in indices:
         outputs = np.exp(weights["weight"].numpy() @ IMAGES[index] + weights["bias"].numpy())

@@ -20,8 +20,7 @@ FULL = "the disk is full; make room and start again"
 
 
 def test_no_room_for_what_a_stage_makes(fresh: Project):
-    """The results of earlier stages stay; with room again the command continues, from the previous
-    checkpoint."""
+    """The results of earlier stages stay; with room again the command continues, from the previous checkpoint."""
     cell, record = one_cell(fresh)
     raw, data = "resources/raw/digits/digits.csv.gz", "resources/data/digits-k"
     shards = "results/shards/digits/classes-2/clients10-seed0-k"

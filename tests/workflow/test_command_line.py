@@ -21,8 +21,7 @@ from tests.workflow.conftest import Project
 
 
 def cohort(project: Project, *arguments: str, fails: bool = False) -> str:
-    """Run a command and return its output: in a process of its own only if it trains, as each start
-    takes a second."""
+    """Run a command and return its output: in a process of its own only if it trains, as each start takes a second."""
     if arguments[0] != "run":
         with contextlib.chdir(project.root):
             return output_of(*arguments, fails=fails)

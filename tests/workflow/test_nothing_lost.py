@@ -58,8 +58,7 @@ def test_training_on_request_without_shards_and_data(finished: Project):
 
 @pytest.mark.long
 def test_records_and_shards_dated_in_the_future(finished: Project):
-    """A clock that was ahead leaves such times, at which Snakemake would delete what is made from
-    the files."""
+    """A clock that was ahead leaves such times, at which Snakemake would delete what is made from the files."""
     missing = next(path for path in finished.records() if "/J3/" in str(path))
     missing.unlink()
     shutil.rmtree(finished.root / "results/full")
@@ -72,8 +71,7 @@ def test_records_and_shards_dated_in_the_future(finished: Project):
 
 @pytest.mark.long
 def test_a_record_that_shows_up_late(finished: Project):
-    """On a network file system the rename shows seconds after the job ended. Snakemake waits, and
-    nothing runs twice."""
+    """On a network file system the rename shows seconds after the job ended. Snakemake waits, and nothing runs twice."""
     record = next(path for path in finished.records() if "/J3/" in str(path))
     undisturbed = read(record)
     record.unlink()

@@ -16,10 +16,8 @@ __version__ = "0.1.0"
 
 
 def load(study: str, source: str = "results", **config: Any) -> RunFrames:
-    """The finished runs of a study as pandas frames: `runs`, `curves`, `clients` and others.
-
-    They are read from the records in results/; with `source="released"` from the release that comes
-    with the repository, with another folder from the release in it. Keywords override keys of
-    config/config.yaml where records are read: `cohort.load("demo", scale="reduced")`.
-    """
+    """The finished runs of a study as pandas frames: `runs`, `curves`, `clients` and others. They
+    are read from the records in results/; with `source="released"` from the release that comes with
+    the repository, with another folder from the release in it. Keywords override keys of
+    config/config.yaml where records are read: `cohort.load("demo", scale="reduced")`."""
     return preview.load(study, source, **config)

@@ -191,6 +191,12 @@ APART = [FEW[0], run("b", 0, 0, partition="x")]
         ("slower", SLOWER | {"at": "max", "metric": "test_loss"}, FEW, "low values of test_loss"),
         ("slower", SLOWER | {"metric": "update_norm"}, FEW, "neither high nor low is better"),
         ("slower", SLOWER | {"others": ["c"]}, FEW, "leader or others names strategy c"),
+        (
+            "slower",
+            SLOWER | GIVEN,
+            [*APART, run("peco", 0, partition="x")],
+            "no two of its cells can be",
+        ),
         ("slower", SLOWER | {"at": "max"}, APART, "in strategy only, but partition is iid and x"),
         ("gain", GAIN | {"pairs": [["b", "c"]]}, AB, "pairs names strategy c, which is not on"),
         ("average", GAIN, settings(1, 2, 3, 4), "4 settings have together; an average takes at"),

@@ -14,8 +14,7 @@ from tests.results.figures.samples import STYLE, Fate, Runs, frame_of, sample
 
 @pytest.fixture
 def metrics(tmp_path: Path) -> Callable[..., Path]:
-    """Return a function that writes the sample metrics, perhaps with shuffled rows, and returns the
-    file's path."""
+    """Return a function that writes the sample metrics, perhaps with shuffled rows, and returns the file's path."""
 
     def write(fate: Fate | None = None, shuffle: int | None = None) -> Path:
         frame = sample(fate)

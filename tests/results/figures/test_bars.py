@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,7 @@ def test_a_figure_of_single_dots_is_not_worth_drawing(
 
 
 def test_bars_whose_panels_are_their_colors_stand_alone(bars: Spec, metrics: Metrics) -> None:
-    """Each panel has the two bars of its strategy, as wide as those of a figure of one strategy, and
-    there is no legend."""
+    """Each panel has the two bars of its strategy, as wide as those of a figure of one strategy, and there is no legend."""
     figure = make_figure(bars | {"columns": "strategy", "pooled": ["J"]}, metrics())
     widths = [[bar.get_width() for bar in axes.patches if bar.get_height()] for axes in figure.axes]
     assert [len(own) for own in widths] == [2, 2, 2] and not figure.legends
@@ -150,6 +150,8 @@ def test_clients_are_sorted_within_each_run_or_are_those_of_the_first_seed(drawn
     assert outlines(figure) == [[5, 2, 9], [7, 7, 0]]
     assert figure.axes[0].get_xlabel() == "Client"
     assert note(figure) == "n = 1 seed per profile"
+    gap = drawn(profiles({("fedavg", 0): [5, math.nan, 9]}), order="number", **PROFILE)
+    np.testing.assert_equal(outlines(gap), [[5, math.nan, 9]])
 
 
 @pytest.mark.parametrize(

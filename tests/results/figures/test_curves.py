@@ -10,6 +10,8 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from cohort.results.comparison import compare
+from cohort.results.figures import KINDS
 from cohort.results.figures.draw import make_figure
 from cohort.results.figures.kinds import means
 from cohort.results.figures.kinds.means import CostCurves, Curves, mean_over_cost
@@ -170,6 +172,12 @@ def test_a_papers_curve_ends_with_ours(
     assert max(ours) == changes.get("until", 12)
     remark = "scale smoke: a cheaper version of the study"
     assert (remark in note(figure)) == ("scale" in changes)
+
+
+def test_a_papers_curve_is_compared_where_ours_ends(with_paper: Spec, metrics: Metrics) -> None:
+    kind = KINDS["curves"].from_spec(with_paper)
+    results = compare(kind.measures(), with_paper, metrics()).results
+    assert {result.paper.round for result in results if result.paper} == {12}  # of 1, 12 and 40
 
 
 def costs(status: str = "done") -> pd.DataFrame:

@@ -57,6 +57,15 @@ def test_an_incomplete_run_is_drawn_up_to_its_last_round(spec: Spec, metrics: Me
     )
 
 
+def test_no_cross_where_a_curve_is_cut(spec: Spec, metrics: Metrics) -> None:
+    figure = make_figure(
+        spec | {"until": 4}, metrics({("dir-0.1", "J4", "fedavg", 0): ("diverged", 6)})
+    )
+    assert not [
+        line for line in figure.axes[0].lines if line.get_marker() == "x" and len(line.get_xdata())
+    ]
+
+
 def test_diverged_runs_cross_a_bar(bars: Spec, metrics: Metrics) -> None:
     fate: Fate = {("dir-0.1", "J4", "fedavg", 0): ("unfinished", 6)}
     figure = make_figure(bars, metrics(fate | {("iid", "J4", "loss", 1): ("diverged", 4)}))

@@ -54,8 +54,7 @@ RUNS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_is_valid(name: str):
-    """With each selector, where clients drop out or hold no samples; with each procedure; and of
-    runs that diverge."""
+    """With each selector, where clients drop out or hold no samples; with each procedure; and of runs that diverge."""
     settings = {"rounds": 4, "J": "J1e", "evaluate_every": 2} | RUNS[name]
     if "selector" in settings:
         settings["selector"] = example(SELECTORS[settings["selector"]])

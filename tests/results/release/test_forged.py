@@ -66,8 +66,7 @@ def begin(tables: Tables, name: str, key: str, first: Any) -> None:
 
 
 def forge(folder: Path, runs: list[Record], part: str, change: str) -> None:
-    """Write a release of these runs, with a change of the first run, of all, of the tables, or of
-    the manifest."""
+    """Write a release of these runs, with a change of the first run, of all, of the tables, or of the manifest."""
     runs = copy.deepcopy(runs)
     namespace = globals() | vars(runs[0]) | vars(runs[0].history) | {"runs": runs, "run": runs[0]}
     if part in ("run", "runs"):

@@ -65,7 +65,7 @@ def test_latex_is_escaped(spec: Spec, metrics: Path) -> None:
     text = written(spec, metrics, ".tex")
     assert r"\caption{100\% \& more. As in Table I.}" in text
     assert r"Partition & Fed|Avg \& co & fedent\_opt \\" in text
-    first = r"\shortstack[r]{40.00$^\dagger$ $\pm$ 42.43 (2) \\ [0.00, 100.00]}"
+    first = r"\shortstack[r]{40.00$^\dagger$ $\pm$ 42.43 (2) \\{} [0.00, 100.00]}"
     assert rf"iid & {first} & no result yet (n = 0 of 2) \\" in text
     assert r"roles-5 & 10.00$^\dagger$ (1) & -- \\" in text
     assert r"\begin{tabular}{lrr}" in text and text.count("{") == text.count("}")
@@ -134,8 +134,7 @@ def test_an_experiment_without_any_run_has_a_table(
 def test_conditions_are_no_rivals_and_a_low_loss_is_best(
     spec: Spec, frame: pd.DataFrame, tmp_path: Path
 ) -> None:
-    """Without strategies, the values of J are compared on each partition, not the partitions, which
-    lie farther apart."""
+    """Without strategies, the values of J are compared on each partition, not the partitions, which lie farther apart."""
     cells = pd.read_parquet(contest(frame, tmp_path, **CLEAR))
     cells["J"] = cells["strategy"].map({"a": "J4", "b": "J8"})
     cells = cells.assign(strategy="fedavg", metric="test_loss")

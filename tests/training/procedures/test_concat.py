@@ -60,8 +60,7 @@ def equal(a: Weights, b: Weights) -> bool:
 
 
 def network_with_dropout() -> nn.Module:
-    """A tiny EfficientNet: convolution, batch normalization, pooling, and dropout before the last
-    layer."""
+    """A tiny EfficientNet: convolution, batch normalization, pooling, and dropout before the last layer."""
     body = nn.Conv2d(1, 6, 3), nn.BatchNorm2d(6), nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
     head = nn.Sequential(nn.Dropout(0.5), nn.Linear(6, 3))
     return nn.Sequential(nn.Sequential(*body), head).double()
@@ -143,8 +142,7 @@ def assert_mean_of_classifiers(weights: Weights, models: list[nn.Linear]) -> Non
 def test_stage_2_matches_a_plain_loop_and_an_unweighted_mean(
     J: str, steps: int, rates: tuple[float, float]
 ):
-    """In batches of two, 6, 8 and 3 samples are 3, 4 (of which 3 are used) and 2 batches. J does
-    not matter."""
+    """In batches of two, 6, 8 and 3 samples are 3, 4 (of which 3 are used) and 2 batches. J does not matter."""
     cohorts = ((0, 1, 2, 3),) * 3 + ((1, 0, 2, 4), (3, 2))
     settings = {"rounds": 5, "batch": 2, "J": J, "momentum": 0.5, "weight_decay": 0.01}
     settings |= {"lr": 0.2, "lr_decay": 0.5}

@@ -24,8 +24,7 @@ COUNTS = (4, 1, 7)
 
 
 def normalized_network() -> nn.Module:
-    """A small convolutional network with two batch normalizations, for 8x8 pixels and three
-    classes."""
+    """A small convolutional network with two batch normalizations, for 8x8 pixels and three classes."""
     convolution = partial(nn.Conv2d, 1, 4, 3, stride=2), partial(nn.BatchNorm2d, 4), nn.ReLU
     head = nn.Flatten, partial(nn.BatchNorm1d, 36), partial(nn.Linear, 36, 3)
     return seeded(12, *convolution, *head)
@@ -85,8 +84,7 @@ def projected(outputs: Tensor, seed: int) -> Tensor:
 def test_with_equal_batches_it_is_batch_normalization_of_the_union(
     name: str, counts: tuple[int, ...]
 ):
-    """Outputs, gradients of inputs and, summed over clients, of weights; running statistics of
-    every client."""
+    """Outputs, gradients of inputs and, summed over clients, of weights; running statistics of every client."""
     network, inputs = network_of(name), batches(*SHAPES[name], counts=counts)
     networks = [copy.deepcopy(network) for _ in counts]
     union = torch.cat(inputs).requires_grad_()
@@ -153,8 +151,7 @@ def first_batches(task: Task) -> list[Tensor]:
 
 
 def test_the_mean_of_all_first_steps_is_a_step_on_the_mean_loss():
-    """The gradient of that mean loss goes through the shared statistics. Later steps show it in the
-    weights."""
+    """The gradient of that mean loss goes through the shared statistics. Later steps show it in the weights."""
     task = task_of(J="J1", rounds=1, sizes=(5, 3, 1))
     start, samples = task.initial_weights(), task.train_samples
     updates = train(FirstStepTogether(task), start, range(3))

@@ -32,11 +32,8 @@ def write_sealed(path: str | Path, content: Mapping[str, Any], *, sync: bool = T
 
 
 def read_sealed(path: str | Path, kind: str, fix: str = RECREATE) -> dict[str, Any]:
-    """Read a JSON file that `write_sealed` wrote.
-
-    Raise UserError if it is missing or damaged: `kind` says what the file should hold, `fix` what
-    to do.
-    """
+    """Read a JSON file that `write_sealed` wrote. Raise UserError if it is missing or damaged:
+    `kind` says what the file should hold, `fix` what to do."""
     with explain_unreadable(path, kind, fix):
         content = json.loads(Path(path).read_text(encoding="utf-8"))
         if not isinstance(content, dict):

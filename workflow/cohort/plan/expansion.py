@@ -220,10 +220,11 @@ class Expansion:
             digest, share = planned.digest, planned.settings.rounds / cell["rounds"]
             labels = {column: cell.get(column) for column in columns}
             row = rows.setdefault((digest, cell.get(PANEL)), Row(labels, digest, share))
-            if row.labels.get(SERIES) != cell.get(SERIES):
-                named = f"{SERIES} '{row.labels.get(SERIES)}' and '{cell.get(SERIES)}'"
-                hint = f"show it in two experiments, or under two values of {PANEL}"
-                raise UserError(f"{named} name the same run, which can have one name only; {hint}")
+            for name in (label for label in columns if label == SERIES or "." in label):
+                if row.labels.get(name) != cell.get(name):
+                    named = f"{name} '{row.labels.get(name)}' and '{cell.get(name)}' name one run"
+                    hint = f"show it in two experiments, or under two values of {PANEL}"
+                    raise UserError(f"{named}, which can have one name only; {hint}")
         return list(rows.values())
 
 

@@ -23,14 +23,15 @@ from cohort.training.evaluators import EVALUATORS
 Axes = Mapping[str, list[Any]]
 AxesAndCells = tuple[Axes, Sequence[Values]]
 """The axes of an experiment and its cells."""
+SECTIONS = {CLAIMS_TABLE, "figures", "findings", "main", "method", "runs", "tables", "waiting"}
 
 
 def check_names(
     content: Mapping[str, Any], figures: Mapping[str, Values], tables: Mapping[str, Values]
 ) -> None:
     """Reject clashing names of figures and tables, unknown experiments, an unknown key figure."""
-    if CLAIMS_TABLE in {*figures, *tables}:
-        raise UserError(f"'{CLAIMS_TABLE}' is the name of the table of claims; rename yours")
+    if taken := sorted(SECTIONS & {*figures, *tables}):
+        raise UserError(f"'{taken[0]}' is the name of a part of the page; rename yours")
     if shared := sorted(figures.keys() & tables.keys()):
         raise UserError(f"'{shared[0]}' names both a figure and a table; rename one of them")
     experiments = content["experiments"]

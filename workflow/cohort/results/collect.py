@@ -354,7 +354,11 @@ def costs_to_baseline(metrics: pd.DataFrame) -> pd.DataFrame:
     cells = cells[cells["status"].isin(["done", "diverged"])]
     done = cells[cells["status"] == "done"]
     # The setting and seed of each run: its labels but the strategy and that one's parameters.
-    labels = [name for name in label_columns(metrics) if name != "strategy" and "." not in name]
+    labels = [
+        name
+        for name in label_columns(metrics)
+        if name not in ("strategy", names.SERIES) and "." not in name
+    ]
     texts = map(str, cells[labels].itertuples(index=False, name=None))
     contests = pd.Series(texts, cells.index, dtype=str)
     baseline = done[done["strategy"] == names.BASELINE]["value"]
@@ -372,7 +376,7 @@ def costs_to_baseline(metrics: pd.DataFrame) -> pd.DataFrame:
         spent = until.groupby("digest")["value"].sum()
         values[name] = spent.reindex(total.index).fillna(total.groupby(contests).transform("max"))
     heads = metrics.drop_duplicates("digest").set_index("digest")
-    last = metrics[metrics["metric"] == ACCURACY].groupby("digest")["round"].max()
+    last = metrics.groupby("digest")["round"].max()  # a diverged run may never be evaluated
     heads = heads.assign(round=last, client=None, label=None)
     parts = [
         heads.loc[column.index].assign(metric=name, value=column).reset_index()

@@ -184,6 +184,8 @@ class Table(Item):
         if self.metric not in available:
             wanted = "with" if self.metric in BY_CLIENT else "without"
             raise UserError(f"{self.metric} is for a table {wanted} {CLIENT} among its rows")
+        if self.columns == CLIENT:
+            raise UserError("client belongs among the rows")
         check_measures(self.measures(), available)
         if self.minus and STRATEGY not in self.facets():
             raise UserError("minus needs the strategy among the rows, or as the columns")
@@ -263,10 +265,8 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """All results of a figure or table, in the order in which they are shown.
-
-    Only a table that ranks strategies across settings has `standings`.
-    """
+    """All results of a figure or table, in the order in which they are shown. Only a table that
+    ranks strategies across settings has `standings`."""
 
     labels: list[str]
     results: list[Result]
@@ -347,15 +347,24 @@ def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
 def _with_paper(
     results: Sequence[Result], measure: Measure, cells: DataFrame, spec: Mapping[str, Any]
 ) -> list[Result]:
-    """Add the paper's values (of a curve its last) and, at full scale, the agreement with them."""
+    """Add the paper's values (of a curve the last one until ours ends, if it is not much earlier)
+    and, at full scale, the agreement with them."""
     records, labels = cells.to_dict("records"), series.label_columns(cells)
     matches = measure.matches(spec["paper_values"], records, labels)
-    papers = {tuple(match.labels.values()): match.values[-1] for match in matches if match.values}
+    papers = {tuple(match.labels.values()): match.values for match in matches if match.values}
+    if measure.curves:
+        ends = (
+            cells.groupby(cells[list(measure.labels)].agg(tuple, axis=1))["end"].max().astype(float)
+        )
+        for key, values in papers.items():
+            first, last = series.ENDED_EARLY * ends[key], ends[key]
+            papers[key] = [value for value in values if first <= (value.round or 0) <= last]
     unit = METRICS[measure.shown_metric].unit
     has_verdict = spec.get("scale", series.FULL) == series.FULL and unit in statistics.JUDGED
     compared = []
-    for result in (replace(result, paper=papers.get(result.key)) for result in results):
-        runs, paper = list(result.values.values()), result.paper
+    for result in results:
+        runs, paper = list(result.values.values()), [None, *papers.get(result.key, [])][-1]
+        result = replace(result, paper=paper)
         if has_verdict and paper and runs:
             margin = statistics.margin_of(paper.value, unit)
             printed = paper.value, paper.sd, paper.runs or 1

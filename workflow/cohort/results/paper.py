@@ -120,10 +120,13 @@ class PaperFile:
 
 
 def _number(text: str, column: str, where: str) -> float:
+    least = {"sd": 0, RUNS: 1}.get(column, -math.inf)
     with contextlib.suppress(ValueError):
-        if math.isfinite(number := float(text)):
+        number = float(text)
+        is_whole = number.is_integer() or column not in ("round", RUNS)
+        if math.isfinite(number) and number >= least and is_whole:
             return number
-    raise UserError(f"{where}: {column} is '{text}', but must be a number")
+    raise UserError(f"{where}: {column} is '{text}', which it cannot be")
 
 
 def _open(file: Path) -> PaperFile | None:
@@ -137,7 +140,7 @@ def _open(file: Path) -> PaperFile | None:
 @functools.lru_cache(maxsize=16)
 def _cached_file(file: str, *version: int) -> PaperFile:
     """A version of a file. Planning a study asks for AML's curves 70 times."""
-    with explain_errors(file), open(file, encoding="utf-8", newline="") as lines:
+    with explain_errors(file), open(file, encoding="utf-8-sig", newline="") as lines:
         reader = csv.DictReader(lines)
         missing = [name for name in REQUIRED_COLUMNS if name not in (reader.fieldnames or ())]
         if missing:

@@ -33,7 +33,7 @@ CELL = ("digest", "study", "experiment", "status", "share")
 DERIVED = ("finished", "diverged", "classes")  # of a cell, worked out when metrics are read
 OURS = re.compile(rf"{paths.RELEASED}/\w+")
 """The name of a release of this repository, whose runs were restored from no other."""
-NON_LABEL_COLUMNS = (*CELL, *DERIVED, "metric", "round", "client", "label", "value")
+NON_LABEL_COLUMNS = (*CELL, *DERIVED, "metric", "round", "client", "label", "value", "end")
 STATUSES = ("done", "diverged", "unfinished", "missing")
 FULL = "full"  # the scale at which runs are as long as the paper's
 NO_VALUE = "\N{EN DASH}"
@@ -192,12 +192,10 @@ def finite_rows(metrics: DataFrame, metric: str) -> DataFrame:
 
 
 def value_per_cell(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
-    """One row per planned cell with its `value`, NaN if the cell has none.
-
-    WORDS say what the words stand for. A round is the last evaluation up to it, a range of rounds
-    their mean; both scale with the run, and a run that ended early has no value. Only finite values
-    count. A diverged run has the worst value, an unfinished one its value so far: check `status`.
-    """
+    """One row per planned cell with its `value`, NaN if the cell has none. WORDS say what the words
+    stand for. A round is the last evaluation up to it, a range of rounds their mean; both scale
+    with the run, and a run that ended early has no value. Only finite values count. A diverged run
+    has the worst value, an unfinished one its value so far: check `status`."""
     rows = finite_rows(metrics, metric)
     if rounds_of(at):
         shares = shares_of(rows)
@@ -214,8 +212,9 @@ def value_per_cell(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
         end = rows.groupby("digest")["round"].transform("max")
         recent = rows[rows["round"] > end - (1 if at == "last" else 10)]
         values = recent.groupby("digest")["value"].mean()
-    cells = cells_of(metrics)
-    cells = cells.assign(value=cells["digest"].map(values).astype(float))
+    cells, ends = cells_of(metrics), metrics.groupby("digest")["round"].max()
+    digests = cells["digest"]
+    cells = cells.assign(value=digests.map(values).astype(float), end=digests.map(ends))
     worst = _worst_value(cells, metrics, metric)
     return cells.assign(value=cells["value"].mask(cells["status"] == "diverged", worst))
 
@@ -260,9 +259,12 @@ def subtract_partners(cells: DataFrame, minus: Mapping[str, str]) -> DataFrame:
     """Subtract the value of its partner, the run of another strategy with all other labels in
     common, from that of each cell whose strategy `minus` names (`{loss: fedavg}`), NaN without a
     partner; drop the other cells."""
-    keys = ["partner", *(name for name in label_columns(cells) if name != "strategy")]
-    columns = [*keys, "value", "diverged", "finished"]
-    partners = cells.rename(columns={"strategy": "partner"})[columns]
+    partners = cells.rename(columns={"strategy": "partner"})
+    partners = partners[partners["partner"].isin(minus.values())]
+    others = (name for name in label_columns(cells) if name != "strategy")
+    # but parameters that no partner has, as FedAvg has no buffer
+    keys = ["partner", *(name for name in others if (partners[name] != NO_VALUE).any())]
+    partners = partners[[*keys, "value", "diverged", "finished"]]
     chosen = cells.assign(partner=cells["strategy"].map(minus)).dropna(subset="partner")
     joined = chosen.merge(partners, "left", keys, suffixes=("", "_base"), validate="many_to_one")
     return joined.assign(
@@ -284,7 +286,7 @@ def rounds_of(at: int | str, share: float = 1.0) -> tuple[int, int] | None:
     run of a share of its full rounds, ten rounds become this share of ten, one at least. A single
     round begins at 1, because the last evaluation up to it counts."""
     text = str(at)
-    if text.isdigit():
+    if re.fullmatch("[1-9][0-9]*", text):
         return 1, max(1, round(int(text) * share))
     if not re.fullmatch(RANGE, text):
         return None

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from cohort.core import UserError, lazy
-from cohort.results.names import BASELINE, METRICS, listed, word
+from cohort.results.names import BASELINE, FREE, METRICS, PANEL, listed, word
 from cohort.results.series import label_columns, label_text, value_per_cell
 
 if TYPE_CHECKING:
@@ -93,10 +93,10 @@ class Sample:
         if self.n < MIN_SEEDS:
             return NOT_ENOUGH
         ahead = self if better == "high" else -self
-        side = "better" if ahead.p_above() <= ALPHA else "worse"
-        if not better or min(ahead.p_above(), (-ahead).p_above()) > ALPHA:
-            return "undecided"
-        return side if self.n >= ENOUGH_SEEDS else f"leans {side}"
+        for side, sample in (("better", ahead), ("worse", -ahead)):
+            if better and sample.p_above() <= ALPHA:
+                return side if self.n >= ENOUGH_SEEDS else f"leans {side}"
+        return "undecided"
 
     def p_value(self) -> float:
         """The two-sided p-value of the hypothesis that the mean is 0."""
@@ -198,11 +198,9 @@ def agreement(
     ours: Sequence[float], paper: float, sd: float | None = None, runs: int = 1, *, margin: float
 ) -> tuple[tuple[float, float] | None, Verdict | None]:
     """The 95 % interval of the difference between our mean and the one that a paper prints of so
-    many runs, with their deviation if it says so, and the verdict; None without a finite one.
-
-    They agree if the 90 % interval lies within the margin (two one-sided tests), differ if the 95 %
-    interval lies outside it, and otherwise our runs cannot tell.
-    """
+    many runs, with their deviation if it says so, and the verdict; None without a finite one. They
+    agree if the 90 % interval lies within the margin (two one-sided tests), differ if the 95 %
+    interval lies outside it, and otherwise our runs cannot tell."""
     sample = Sample.of(ours)
     difference = sample.mean - paper
     if sample.n < 2 or not math.isfinite(difference):
@@ -272,6 +270,8 @@ class Scores:
     def of(cls, table: DataFrame, better: str = "high") -> Scores:
         """Arrange the scores of a table with the columns strategy, setting, seed and value;
         strategies and settings keep the order of their first rows."""
+        if table.empty:  # no run has ended
+            return cls((), (), np.empty((0, 0)), np.empty(0, int), better)
         strategies, settings = table["strategy"].unique(), list(table["setting"].unique())
         runs = table.pivot(index=["setting", "seed"], columns="strategy", values="value")
         runs = runs[list(strategies)].dropna()  # pivot raises for duplicates
@@ -355,10 +355,12 @@ def runs_by_setting(
     """The runs that have ended with a value, one row each, with the columns value, `setting` (the
     values of all labels that vary but `excluded` ones and the seed) and `apart` (their names)."""
     cells = value_per_cell(metrics, metric, at)
+    if PANEL not in excluded:  # a run that is shown in several panels counts once
+        cells = cells[~cells["digest"].str.contains(" ")]
     labels = [
         label
         for label in label_columns(metrics)
-        if label not in (*excluded, "seed") and cells[label].nunique() > 1
+        if label not in (*excluded, "seed", *FREE) and cells[label].nunique() > 1
     ]
     cells = cells.assign(
         setting=cells[labels].agg(", ".join, axis=1) if labels else "",

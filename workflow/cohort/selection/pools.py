@@ -77,12 +77,9 @@ class RpowD(HighestTrainingLoss):
 @dataclass(frozen=True, kw_only=True)
 class FedCs(Selector, RandomPool):
     """Chooses, of a random pool and one after another, the client with which the round takes least
-    time, while it takes less than `deadline` (algorithm 3); at least one.
-
-    A round is estimated as in the paper: the model is sent to all at once, as fast as the slowest
-    receives it, then all train, and send their updates one after another. Ties are broken at
-    random.
-    """
+    time, while it takes less than `deadline` (algorithm 3); at least one. A round is estimated as
+    in the paper: the model is sent to all at once, as fast as the slowest receives it, then all
+    train, and send their updates one after another. Ties are broken at random."""
 
     name: ClassVar[str] = "fedcs"
     needs: ClassVar[frozenset[str]] = frozenset({"expected_duration", "transfer_time"})

@@ -19,11 +19,8 @@ def leave_out_empty(candidates: Clients, view: View) -> np.ndarray:
 
 def draw_without_replacement(log_weights: np.ndarray, count: int, rng: Rng) -> np.ndarray:
     """Draw `count` positions one after another, each with a probability proportional to its weight
-    among the positions that are left.
-
-    The largest weights perturbed by Gumbel noise are such a draw (Gumbel top-k), also of weights so
-    small that only their logarithms are numbers.
-    """
+    among the positions that are left. The largest weights perturbed by Gumbel noise are such a draw
+    (Gumbel top-k), also of weights so small that only their logarithms are numbers."""
     return np.argsort(-(log_weights + rng.gumbel(size=len(log_weights))))[:count]
 
 
@@ -82,11 +79,9 @@ class Skewed(Selector):
         return candidates[draw_without_replacement(weights[candidates], view.cohort, rng)]
 
     def log_weights(self, clients: int, rng: Rng) -> np.ndarray:
-        """Logarithms of Dirichlet probabilities, up to a constant.
-
-        For a small gamma the probabilities themselves underflow, so a Gamma(gamma) draw is computed
-        as Gamma(gamma + 1) times U^(1 / gamma), in logarithms.
-        """
+        """Logarithms of Dirichlet probabilities, up to a constant. For a small gamma the
+        probabilities themselves underflow, so a Gamma(gamma) draw is computed as Gamma(gamma + 1)
+        times U^(1 / gamma), in logarithms."""
         logs: np.ndarray = np.log(rng.gamma(self.gamma + 1, size=clients))
         return logs + np.log1p(-rng.random(clients)) / self.gamma
 

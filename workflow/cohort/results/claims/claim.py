@@ -34,11 +34,9 @@ MARGIN_HELP = "by more than this, in the unit as shown; a negative one is a tole
 
 @dataclass(frozen=True)
 class Point:
-    """Cells that differ in their seed only; `naming_labels` name the point.
-
-    Where `metric` and `at` are empty, the claim's own apply. `seeds` is their number, and `rounds`
-    how long they are (0: not said), at full scale.
-    """
+    """Cells that differ in their seed only; `naming_labels` name the point. Where `metric` and `at`
+    are empty, the claim's own apply. `seeds` is their number, and `rounds` how long they are (0:
+    not said), at full scale."""
 
     experiment: str
     labels: Labels
@@ -92,14 +90,16 @@ class Matrix:
             self._axes[experiment], self._points[experiment] = texts, []
             for values, runs in seeds.items():
                 labels, rounds = dict(zip(texts, values, strict=True)), runs[-1].get("rounds", 0)
-                point = Point(experiment, labels, [], seeds=len(runs), rounds=rounds)
+                count = len({run.get("seed") for run in runs})
+                point = Point(experiment, labels, [], seeds=count, rounds=rounds)
                 self._points[experiment].append(point)
 
     def sweeps(self, experiment: str, given: Given, along: str) -> list[PointComparison]:
         """The cells along a label in the order of its axis: one comparison for each combination of
         the other labels but those that vary together with it, such as rounds paired with J."""
-        points = self._select(experiment, given)
         order = self._axis(experiment, along, "along is").index
+        points = self._select(experiment, given)
+        points = [point for point in points if point.labels[along] != series.NO_VALUE]
         count = _count_distinct([along], points)
         axes = self._axes[experiment]
         apart = [label for label in axes if _count_distinct([along, label], points) > count]
@@ -218,6 +218,8 @@ class Claim(Component):
             ]
             name = comparison.name | ({"rounds": str(at)} if self.buckets else {})
             planned.append(replace(comparison, points=points, name=name))
+        if not planned:
+            raise UserError("no two of its cells can be compared; loosen `given`")
         return planned
 
     def _ats(self) -> list[int | str]:

@@ -92,11 +92,9 @@ class Evidence:
 @dataclass(frozen=True, kw_only=True)
 class JudgedClaim:
     """A claim with its verdicts by our runs (`measured`) and by the paper's own values, and the
-    evidence as text and comparison by comparison. Rounds are those of the full scale.
-
-    A comparison has a `name` that tells it from the claim's others, its `points` with their names,
-    experiments and labels, and `sides`: the Evidence by the paper's values and by `ours`.
-    """
+    evidence as text and comparison by comparison. Rounds are those of the full scale. A comparison
+    has a `name` that tells it from the claim's others, its `points` with their names, experiments
+    and labels, and `sides`: the Evidence by the paper's values and by `ours`."""
 
     claim: str
     says: str

@@ -125,10 +125,11 @@ def _runs_by_labels(
     done, diverged = cells["status"].eq("done"), cells["status"].eq("diverged")
     could_guess = metric.endswith("accuracy") and metric not in series.BELOW_CHANCE
     close_to_guess = cells["value"] <= 1.05 * cells["digest"].map(series.chance_level(metrics))
-    lasted = cells["digest"].map(metrics.groupby("digest")["round"].max()).astype(float)
+    ends = (metrics["round"] / series.shares_of(metrics)).astype(float)  # of the full scale
+    lasted = cells["digest"].map(ends.groupby(metrics["digest"]).max())
     cells = cells.assign(
         value=cells["value"].where(done | diverged) * (1 if counts_rounds(at) else scale),
-        lasted=lasted.mask(diverged, metrics["round"].max()),  # it would never get there
+        lasted=lasted.mask(diverged, ends.max()),  # it would never get there
         diverged=diverged,
         at_chance=done & close_to_guess & (could_guess and not counts_rounds(at)),
     )
@@ -139,12 +140,10 @@ def _runs_by_labels(
 
 
 def value_at(metrics: pd.DataFrame, metric: str, at: int | str) -> pd.DataFrame:
-    """One row per planned cell, whose `value` is the metric at `at`.
-
-    If `at` asks for a threshold, the value is the first round that reaches it: infinity if the run
-    diverged or ended without reaching it, NaN if an unfinished run has not reached it yet, or if
-    the run whose best value is the threshold has none. Otherwise it is that of `value_per_cell`.
-    """
+    """One row per planned cell, whose `value` is the metric at `at`. If `at` asks for a threshold,
+    the value is the first round that reaches it: infinity if the run diverged or ended without
+    reaching it, NaN if an unfinished run has not reached it yet, or if the run whose best value is
+    the threshold has none. Otherwise it is that of `value_per_cell`."""
     if not counts_rounds(at):
         return series.value_per_cell(metrics, metric, at)
     rows, cells = series.finite_rows(metrics, metric), series.cells_of(metrics)
@@ -152,7 +151,8 @@ def value_at(metrics: pd.DataFrame, metric: str, at: int | str) -> pd.DataFrame:
     goals = rows["digest"].map(thresholds).astype(float)
     falls = names.METRICS[metric].better == "low"
     reached = rows["value"] <= goals if falls else rows["value"] >= goals
-    rounds = rows[reached].groupby("digest")["round"].min()
+    full = rows["round"] / series.shares_of(rows)  # rounds are those of the full scale
+    rounds = full[reached].groupby(rows["digest"]).min()
     has_metric = cells["digest"].isin(metrics.loc[metrics["metric"] == metric, "digest"])
     diverged = cells["status"] == "diverged"
     ended = (cells["status"] == "done") & has_metric | diverged

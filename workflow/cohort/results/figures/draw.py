@@ -114,7 +114,8 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str], *, narro
     matches = [match for *_, paper in parts for match in paper if style.shows(match.labels)]
     if reasons := doubts(value.doubtful for match in matches for value in match.values):
         remarks = [*remarks, f"some of the paper's values are doubtful: {reasons}"]
-    text = "; ".join([*notes, *kind.remarks(measured[0], style), *gaps, *remarks])
+    explained = kind.remarks(measured[0], style) if len(measured[0]) else []
+    text = "; ".join([*notes, *explained, *gaps, *remarks])
     width = int(figure.get_figwidth() / LETTER / 0.92)
     figure.supxlabel(fill(text, width), x=0.99, ha="right", **theme.NOTE)
     legend_height = _add_legend(figure, _entries(kind, grids, style))

@@ -253,7 +253,8 @@ def alternative_text(item: Spec, comparison: Comparison) -> str:
     """A picture's alternative text: its title, and the means that a plain single panel shows."""
     kind, names = KINDS[item["kind"]].from_spec(item), Names.of(item["style"])
     metric, title = METRICS[kind.metric], str(item["title"]).rstrip(".")
-    is_plain = not any(key in item for key in ("buckets", "smoothing", "errors", "until"))
+    unusual = ("buckets", "smoothing", "errors", "until")
+    is_plain = item["kind"] != "interval" and not any(key in item for key in unusual)
     means = [
         f"{names.value(kind.hue, result.labels[kind.hue])} {rounded(result.sample.mean, metric)}"
         for result in (comparison.results if is_plain and kind.labels() == (kind.hue,) else ())
@@ -355,11 +356,8 @@ def page_claims(spec: Spec) -> dict[str, Any]:
 
 def write_index(output: str | Path, releases: Sequence[tuple[str, str, int]] = ()) -> None:
     """Write the index of the pages in its folder, from their cards, those with the most finished
-    runs first; leave it if nothing changed.
-
-    A study without a page is shown by its preview. `releases` have a study's name, the name of the
-    file of its released runs, and their number.
-    """
+    runs first; leave it if nothing changed. A study without a page is shown by its preview.
+    `releases` have a study's name, the name of the file of its released runs, and their number."""
     output = Path(output)
     cards = {}
     for prefix in (f"{PREVIEWS}/", ""):

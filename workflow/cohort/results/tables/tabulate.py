@@ -182,8 +182,9 @@ def latex(layout: Layout, title: str, caption: str) -> str:
     page, and one of prose, which needs longtable, several pages."""
     rows = []
     for words, entries in layout.rows:
-        cells = [r" \\ ".join(map(escape_latex, entry.lines)) for entry in entries]
-        cells = [rf"\shortstack[r]{{{cell}}}" if r" \\ " in cell else cell for cell in cells]
+        # {} lest a following [ be read as the space below a line
+        cells = [r" \\{} ".join(map(escape_latex, entry.lines)) for entry in entries]
+        cells = [rf"\shortstack[r]{{{cell}}}" if r" \\{} " in cell else cell for cell in cells]
         rows.append([*map(escape_latex, words), *cells])
     texts = filter(None, (title, caption, layout.everywhere))
     sentences = [f"{text.removesuffix('.')}." for text in texts]
@@ -256,7 +257,7 @@ def numbers_of(comparison: Comparison) -> DataFrame:
     if comparison.standings:
         standings = [asdict(entry) for entry in comparison.standings.entries]
         table = pd.json_normalize(standings).dropna(axis="columns", how="all")
-        for name in table.columns[table.columns.str.endswith(".interval")]:
+        for name in [name for name in table if name.endswith(".interval")]:
             for part, end in enumerate(("low", "high")):
                 table[name.replace("interval", end)] = table[name].str[part]
             del table[name]

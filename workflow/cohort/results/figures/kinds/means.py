@@ -107,7 +107,11 @@ class Curves(Averaging):
             means = rows["value"].groupby([rows["digest"], ends]).transform("mean")
             rows = rows.assign(round=ends, value=means)[is_whole]
             rows = rows.drop_duplicates(["digest", "round"])
-        return rows[rows["round"] <= self.until] if self.until else rows
+        if not self.until:
+            return rows
+        goes_on = rows.groupby("digest")["round"].transform("max") > self.until
+        rows = rows.assign(status=rows["status"].mask(goes_on, "done"))  # no cross where it is cut
+        return rows[rows["round"] <= self.until]
 
     def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
         for hue, color, runs in self.runs_by_hue(panel, style):
@@ -382,6 +386,7 @@ class Bars(ValuePerRun):
         """Draw means over runs as an outline, with a band of one standard deviation."""
         for hue, color, runs in self.runs_by_hue(panel, style):
             points = runs.groupby("rank")["value"].agg(STATISTICS)
+            points = points.reindex(range(points.index[0], points.index[-1] + 1))  # gaps stay open
             edges = [points.index[0] - 0.5, *(points.index + 0.5)]
             props = self.line_props(hue, style, color)
             axes.stairs(points["mean"], edges, baseline=None, linewidth=theme.LINE, **props)
