@@ -192,10 +192,10 @@ def finite_rows(metrics: DataFrame, metric: str) -> DataFrame:
 
 
 def value_per_cell(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
-    """One row per planned cell with its `value`, NaN if the cell has none. WORDS say what the words
-    stand for. A round is the last evaluation up to it, a range of rounds their mean; both scale
-    with the run, and a run that ended early has no value. Only finite values count. A diverged run
-    has the worst value, an unfinished one its value so far: check `status`."""
+    """One row per planned cell with its `value`, NaN if it has none, and the last round of its run,
+    `end`. WORDS say what the words stand for. A round is the last evaluation up to it, a range of
+    rounds their mean; both scale with the run, and a run that ended early has no value. Only finite
+    values count. A diverged run has the worst value, an unfinished one its value so far."""
     rows = finite_rows(metrics, metric)
     if rounds_of(at):
         shares = shares_of(rows)
