@@ -113,12 +113,12 @@ def export_command(options: argparse.Namespace) -> None:
         if not options.studies:
             raise UserError(f"{user_folder} has no study; cohort try writes one")
     if not options.studies:
-        raise UserError("name a study, as its release is replaced: cohort export demo")
+        raise UserError("name the study whose release to replace: cohort export demo")
     plan = shared.load_plan(options)
     exported = [_export(plan, study, options.to / study, is_handin) for study in plan.listed]
     if is_handin:
         if not any(exported):
-            raise UserError(f"no run of {', '.join(plan.listed)} was trained here; cohort try does")
+            raise UserError(f"no run of {', '.join(plan.listed)} was trained here; use cohort try")
         for file in sorted(user_folder.rglob("*")):
             path = file.relative_to(user_folder)
             if file.suffix in CODE and "tests" not in path.parts:
@@ -129,8 +129,8 @@ def export_command(options: argparse.Namespace) -> None:
 
 def _export(plan: Plan, study: str, folder: Path, is_handin: bool) -> int:
     """Release the runs that have records, and those that an earlier release in the folder holds and
-    the study still has at some scale; of a hand-in those that were trained here, perhaps none, by
-    the user's files as they are. Print a line, and return how many."""
+    the study still has at some scale; for a hand-in, only runs (perhaps none) trained here with the
+    user's files as they are now. Print a line, and return the number of runs."""
     earlier = shipped(folder / releases.MANIFEST)  # else the one that ships with Cohort
     released = releases.read_release(earlier.parent) if earlier.exists() else []
     runs = {}

@@ -49,7 +49,7 @@ def add_config(parser: argparse.ArgumentParser, *keys: str) -> None:
 def add_studies(
     parser: argparse.ArgumentParser, keys: Iterable[str] = OPTIONS, default: str = LISTED
 ) -> None:
-    """Add the names of studies (`default` says which without any) and options for these keys."""
+    """Add an argument for studies (`default` says which are used without it), and these options."""
     add_config(parser, *keys)
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"a study (default: {default})")
 

@@ -113,9 +113,9 @@ def _run_in_its_project(code: Path, options: argparse.Namespace) -> int:
 
 
 def _accepted_runs(plan: Plan, folders: Sequence[Path]) -> list[Record]:
-    """Restore the releases of a hand-in beside ours; return its runs but those that ours have to
-    the last bit. Raise UserError for one that is of no planned cell, of another version of the
-    hand-in's files, or other than ours of the same digest."""
+    """Restore the releases of a hand-in next to ours; return its runs except those bit-identical to
+    ours. Raise UserError for a run of no planned cell, one made with another version of the
+    hand-in's files, or one that differs from ours of the same digest."""
     names = {digest: f"{path}: run {digest}" for path in folders for digest in read_digests(path)}
     if strangers := sorted(names.keys() - plan.cells.keys()):
         name = names[strangers[0]]
@@ -171,7 +171,7 @@ def check_same(name: str, before: Record, after: Record, until: int | None = Non
 
 def _train_again(cell: Cell, before: Record, until: int | None) -> Record:
     """Train the cell in a temporary folder, by the trainer and kind of device of `before` where
-    this machine has them; return its record, of a part of it one with the history only."""
+    this machine has them; return its record, or if `until` stops it, only the history."""
     provenance = before.header["provenance"]
     trainer = provenance["trainer"] if provenance["trainer"] in job.TRAINERS else "serial"
     on_cpu = trainer == "native" or provenance["devices"][-1] == machine.cpu_name()

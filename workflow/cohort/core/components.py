@@ -57,7 +57,7 @@ class Component:
         return cls(**{name: spec[name] for name in names if name in spec})
 
     def spec(self, *, defaults: bool = True) -> dict[str, Any]:
-        """Its name and parameters as in a config; without `defaults`, those at their default go."""
+        """Its name and parameters as in a config; those at their default only with `defaults`."""
         values = {"name": self.name}
         for field in dataclasses.fields(self):
             if defaults or getattr(self, field.name) != field.default:
@@ -195,8 +195,8 @@ def cast_to_type(hint: Any, value: Any) -> Any:
 
 
 class NameEncoded(Component):
-    """A component that a config gives by a name which holds its parameters, `str` of it: its word,
-    the required values in order, then options unlike their defaults (`dir-0.1-minimum1`)."""
+    """A component that a config names by a text with its parameters, as `str` returns it: its word,
+    the required values in order, then options not at their default (`dir-0.1-minimum1`)."""
 
     @classmethod
     def name_pattern(cls) -> str:

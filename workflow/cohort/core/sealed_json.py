@@ -6,6 +6,7 @@ The checksum is that of the values, not of the bytes: a file that is indented an
 import contextlib
 import hashlib
 import json
+import math
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,8 @@ RECREATE = "delete it and run snakemake again"
 
 
 def to_sealed_json(content: Mapping[str, Any], indent: int | None = None) -> str:
-    """JSON text of the content and its checksum."""
+    """JSON text of the content, in which null stands for NaN and infinities, and its checksum."""
+    content = json.loads(json.dumps(content), parse_constant=lambda name: None)
     return json.dumps({**content, SEAL: _checksum(content)}, indent=indent) + "\n"
 
 
@@ -68,10 +70,10 @@ def _checksum(content: Mapping[str, Any]) -> str:
 
 def from_json(hint: Any, value: Any) -> Any:
     """Build what a type hint describes from JSON, as `dataclasses.asdict` leaves it: a dataclass,
-    lists, dicts or tuples of them, each of which may be None. Other values stay as they are."""
+    lists, dicts or tuples of them, each of which may be None. Where a float is due, None is NaN."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if value is None:
-        return None
+        return math.nan if hint is float else None
     if origin in (types.UnionType, typing.Union):
         (hint, *_) = (part for part in parts if part is not types.NoneType)
         return from_json(hint, value)

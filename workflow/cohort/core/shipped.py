@@ -1,5 +1,5 @@
-"""The files that come with Cohort, in the clone or the folder `bundle` of an installed package: the
-Snakefile, config, papers' values, releases. Those at these paths of the working folder go first."""
+"""Files that ship with Cohort, in a clone or an installed package's folder `bundle`: Snakefile,
+config, papers' values, releases. One at the same path in the working folder takes precedence."""
 
 from pathlib import Path
 

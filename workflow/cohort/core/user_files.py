@@ -65,8 +65,8 @@ def import_module(package: str, name: str) -> ModuleType:
 
 
 def user_position(error: BaseException, modules: tuple[str, ...] = (f"{PACKAGE}.",)) -> str:
-    """The last file, line and function that an error came through of modules whose names begin so,
-    by default the user's; empty if there is none."""
+    """The last file, line and function through which an error passed in modules with these name
+    prefixes, by default the user's; empty if there is none."""
     position = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         if frame.f_globals.get("__name__", "").startswith(modules):
@@ -104,8 +104,8 @@ def version_of(module: str) -> str:
 
 
 def module_number(module: str) -> dict[str, int]:
-    """A number of the content of one of the user's modules, by its name, which goes into a digest
-    like a science version; none for a module of Cohort's own."""
+    """A user's module by name, with a number computed from its content, which enters digests like a
+    science version; empty for one of Cohort's own modules."""
     version = version_of(module) if module.startswith(f"{PACKAGE}.") else ""
     return {module: int(version[:12], 16)} if version else {}
 

@@ -85,7 +85,7 @@ def _has_kernel(module: nn.Module) -> bool:
 
 
 def _fuse(sequence: nn.Sequential) -> None:
-    """Have each convolution or linear layer do the ReLU behind it, and 2x2 max pooling by that."""
+    """Fuse each convolution or linear layer with the ReLU, and 2x2 max pooling, behind it."""
     names = list(sequence._modules)
     for name, *followers in zip(names, names[1:], [*names[2:], ""], strict=False):
         layer = sequence.get_submodule(name)
@@ -119,7 +119,7 @@ def _forward(layer: Any, precision: str, inputs: Tensor) -> Tensor:
 
 
 class _PerClient(Function):
-    """What is computed for one client; only its rule for `vmap` exists."""
+    """Base of functions of one client's layer, which exist only as a `vmap` rule over clients."""
 
     @staticmethod
     def forward(*_: Any) -> Tensor:
@@ -162,7 +162,7 @@ class _Layer(_PerClient):
 
 
 class _BatchNormalization(_PerClient):
-    """Batch normalization as `padding.by_moments`."""
+    """Batch normalization of the unpadded samples, with results as from `padding.by_moments`."""
 
     @staticmethod
     def vmap(

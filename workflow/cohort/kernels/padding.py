@@ -77,8 +77,8 @@ def by_moments(
     images: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor,
     running_var: Tensor, counted: Tensor, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Images, normalized by the moments of those that count, or by the running statistics if fewer
-    than two do; with these moments."""
+    """Normalize images by the moments of those that count, or by the running statistics if fewer
+    than two do; return them with these moments."""
     channels, sides = (1, -1, *[1] * (images.dim() - 2)), [0, *range(2, images.dim())]
     exact = images.to(running_mean.dtype)  # autocast may have rounded the images
     is_counted = counted.view(-1, *[1] * (images.dim() - 1))

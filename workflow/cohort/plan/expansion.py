@@ -30,8 +30,8 @@ class Extended(NamedTuple):
 
 
 class FullScale(NamedTuple):
-    """An experiment at full scale: cells, each label's values, the scale to apply, and the
-    experiments before the one that it extends, which decide how a scale changes cells of both."""
+    """An experiment at full scale: its cells, the values on its axes, the scale to apply, and the
+    experiments before the one it extends, which decide how a scale changes shared cells."""
 
     cells: list[Values]
     axes: dict[str, list[Any]]

@@ -169,7 +169,7 @@ def read_metric(file: str | Path, *metrics: str) -> DataFrame:
 
 
 def runs_without(metrics: DataFrame, left_out: Mapping[str, list[str]]) -> DataFrame:
-    """The rows of runs that have none of these values of their labels."""
+    """Drop the rows of runs with any of these values of their labels."""
     for label, values in left_out.items():
         metrics = metrics[~metrics[label].isin(values)]
     return metrics

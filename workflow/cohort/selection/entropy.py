@@ -23,7 +23,7 @@ class Entropy(Selector):
     the pooled label counts.
 
     Recently chosen clients are excluded while they are in a first-in-first-out buffer. Algorithm 1
-    of the FedEntOpt paper evicts after each pick; after the round it fits its Table VI better.
+    of the FedEntOpt paper evicts after each pick; evicting after the round fits Table VI better.
     With `epsilon` above 0 every client adds Laplace noise of scale 1 /
     epsilon to the counts that it uploads once: one sample more or less changes the probability of
     any report by at most a factor of exp(epsilon). Who knows the run's seed can remove it. A share

@@ -88,8 +88,8 @@ class Skewed(Selector):
 
 @dataclass(frozen=True, kw_only=True)
 class FixedProbability(Selector):
-    """Every overlapping client, one that also holds samples of others, joins the cohort with a
-    fixed probability of its own; the other places are drawn uniformly from the regular clients.
+    """Each overlapping client (one that also holds samples of others) joins the cohort with a fixed
+    probability, independently; regular clients are drawn uniformly for the other places.
 
     If more overlapping clients want to join than the cohort has places, as many of them are drawn.
     If regular clients are too few, the cohort is smaller, but has at least one client.

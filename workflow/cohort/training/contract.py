@@ -82,9 +82,9 @@ class Chosen(NamedTuple):
 
 
 class CheckedSelector:
-    """A selector that gets read-only arrays, and whose answers are checked, with the methods of all
-    abilities. Where it lacks one, all candidates are the pool, all needs are gathered, all samples
-    are used, all updates count, and nothing is measured."""
+    """Wraps a selector: its arguments are read-only, its answers are checked. It has the methods of
+    all abilities. If the selector lacks one, all candidates are the pool, all needs are gathered,
+    all samples are used, all updates count, and nothing is measured."""
 
     def __init__(self, selector: Selector):
         self.selector = selector

@@ -1,5 +1,5 @@
-"""Evaluation of models: loss, accuracy, calibration and softmax outputs on given samples. By native
-code where there is any for the network, unless it must be `plain` PyTorch."""
+"""Evaluation of models: loss, accuracy, calibration and softmax outputs on given samples. Native
+code computes them if the network has any, unless `plain` asks for PyTorch."""
 
 import hashlib
 import math

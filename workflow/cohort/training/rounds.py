@@ -63,7 +63,7 @@ class Rounds(ABC):
         return {}
 
     def evaluate(self, state: RunState, ledger: Ledger) -> None:
-        """Enter into the ledger what the evaluators measure that are due after a round."""
+        """Run the evaluators due after a round, and enter their metrics into the ledger."""
         for evaluator in (kind() for kind in evaluators.EVALUATORS.values()):
             is_planned = state.round in evaluator.rounds(self.task) and not state.diverged
             if is_planned and evaluator.applies(self.task):

@@ -164,9 +164,9 @@ class Range(base.ClaimAlong):
 
 @dataclass(frozen=True, kw_only=True)
 class Slower(base.ClaimAlong):
-    """Other values of a label take `times` as many rounds to what the leader has in a range. Others
-    are looked at in later ranges of the same length; one that never gets there is slower too. The
-    rounds compared are the last ones of the ranges. With `at: max` the goal is the leader's best
+    """Other values of a label take `times` as many rounds to reach what the leader has in a range
+    of rounds. They are compared in later ranges of the same length; one that never gets there is
+    slower too. A range counts by its last round. With `at: max` the goal is the leader's best
     value, seed by seed, and the rounds compared are the first ones that reach it."""
 
     name: ClassVar[str] = "slower"

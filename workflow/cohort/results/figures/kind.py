@@ -72,7 +72,7 @@ class Kind(Item):
         return replace(self, metric=metric, also=None, limits=None)
 
     def can_draw(self, cells: Iterable[Mapping[str, Any]]) -> bool:
-        """Whether those of an experiment's cells that the figure shows have runs enough."""
+        """Whether the cells that the figure shows, out of an experiment's, have enough runs."""
         for label, values in statistics.values_left_out(self.without).items():
             cells = [cell for cell in cells if label_text(cell["labels"].get(label)) not in values]
         return self.has_enough(cells)

@@ -1,4 +1,4 @@
-"""Restore the runs of a release as records of planned cells, each of which it can be."""
+"""Restore the runs of a release as records of the planned cells whose settings they have."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -135,8 +135,8 @@ def check_run(record: Record, cell: Cell) -> None:
 
 
 def check_dealt(record: Record, cell: Cell, dealt: dict[str, np.ndarray]) -> None:
-    """Raise UserError if clients hold other samples than the shards here say, or than in the runs
-    so far with the same shards; add the run to these."""
+    """Raise UserError unless a run's label counts are those of its shards here or, without these,
+    of earlier runs with the same shards, which `dealt` collects."""
     path, counts = cell.inputs["shards"], record.clients["label_counts"]
     if path not in dealt:
         dealt[path] = shards.read(path).label_counts if Path(path).exists() else counts

@@ -76,7 +76,7 @@ def render(template: str, **content: Any) -> str:
 
 
 def _tagged(text: str, pattern: str, html: str) -> Markup:
-    """The text as HTML, what the group of the pattern matches within this HTML."""
+    """The text as HTML, with this HTML around what the pattern's group matches."""
     parts = enumerate(re.split(pattern, text))
     return Markup("").join(
         Markup(html).format(part) if index % 2 else part for index, part in parts

@@ -37,8 +37,8 @@ class Pool(NamedTuple):
 
 
 class Responders(NamedTuple):
-    """A cohort (client), who of it responds (client), the samples of each class that each trains on
-    (client, class), and each update's weight (client) if the selector gives any."""
+    """A cohort (client), which of its clients respond (client), the samples per class that each
+    trains on (client, class), and each update's weight (client) if the selector gives any."""
 
     cohort: np.ndarray
     responds: np.ndarray
