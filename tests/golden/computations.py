@@ -116,7 +116,7 @@ def of_partition(scheme: Scheme) -> list[Number]:
     labels = np.random.default_rng(1).permutation(held)
     groups = np.random.default_rng(11).integers(0, 4, 700)
     rng = np.random.default_rng(2)
-    own, borrowed = scheme.borrow(scheme.deal(Pool(labels, groups), 10, rng), rng)
+    own, borrowed, _ = scheme.borrow(scheme.deal(Pool(labels, groups), 10, rng), rng)
     parts = [np.concatenate(pair) for pair in zip(own, borrowed, strict=True)]
     return [*(len(part) for part in parts), _hash(*parts)]
 

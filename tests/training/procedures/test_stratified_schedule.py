@@ -18,7 +18,6 @@ from cohort.training.procedures.label_schedule import (
     Holders,
     label_frequencies,
     longest_runs,
-    retained_count,
     schedule_batches,
     schedule_single_samples,
 )
@@ -165,13 +164,15 @@ def test_a_refused_label_waits_at_a_random_place():
     assert len(expected) == 10 and chi_square(orders, expected) < 27.9  # at 0.001, of 9
 
 
-def test_retained_clients_are_the_exact_share_rounded_up():
+def test_retained_clients_are_the_exact_share_rounded_up(monkeypatch: pytest.MonkeyPatch):
     """Seven of 25 are 0.28 of them, and 55 of a hundred 0.55."""
-    exact = [retained_count(share, count) for share, count in ((0.28, 25), (0.55, 100), (0.3, 5))]
-    assert exact == [7, 55, 2]
-    for hundredths in range(1, 101):
-        for clients in range(1, 120):
-            assert retained_count(hundredths / 100, clients) == -(-hundredths * clients // 100)
+    numbers: list[int] = []
+    record = lambda holders, labels, number: numbers.append(number) or []  # noqa: E731
+    monkeypatch.setattr(Holders, "chunk_tasks", record)
+    for share, clients in ((0.28, 25), (0.55, 100), (0.3, 5)):
+        data = client_data(np.zeros(clients, int), np.arange(clients), clients)
+        schedule_single_samples(data, np.random.default_rng(0), clients, share)
+    assert numbers == [7, 55, 2]
 
 
 def holders_of(counts: list[int], weighted: bool = False) -> Holders:

@@ -184,8 +184,6 @@ def cast_to_type(hint: Any, value: Any) -> Any:
     """Convert a number to a field's type, also in a list; other values are not changed."""
     if hint in (int, float):
         return hint(value)
-    if hint is str:
-        return value
     inner = [part for part in typing.get_args(hint) if part is not types.NoneType]
     if inner == [int, str]:
         return value if isinstance(value, str) else int(value)

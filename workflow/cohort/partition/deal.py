@@ -1,6 +1,5 @@
 """The deal stage: apply a partition to a data set's training labels and store the shards."""
 
-import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -46,9 +45,8 @@ def deal_data(settings: Mapping[str, Any], data: str | Path) -> Shards:
     with explain_value_errors(f"partition {settings['partition']} of {settings['dataset']}: "):
         dealt = scheme.deal(pool, settings["clients"], rng)
         whole = _checked(dealt, settings["clients"], len(used), scheme.exact)
-        borrowers = scheme.draw_borrowers(len(whole), copy.deepcopy(rng))
         training, holdouts = _split_holdout(whole, settings["holdout"], seed)
-        retained, borrowed = scheme.borrow(training, rng)
+        retained, borrowed, borrowers = scheme.borrow(training, rng)
     shards = [used[np.concatenate(parts)] for parts in zip(retained, borrowed, strict=True)]
     if scheme.exact:  # the share of what each client trains on that it borrowed
         pairs = zip(borrowed, shards, strict=True)

@@ -62,15 +62,11 @@ class Scheme(NameEncoded):
         """Deal the pool to clients: for each client, the indices of its samples."""
         raise NotImplementedError
 
-    def borrow(self, parts: Parts, rng: Rng) -> tuple[Parts, Parts]:
-        """Return, for each client, the samples that it keeps of its own part, and those that it
-        borrows from others: none except under an overlap."""
-        return parts, [np.empty(0, dtype=np.int64) for _ in parts]
-
-    def draw_borrowers(self, clients: int, rng: Rng) -> np.ndarray:
-        """Draw the numbers of the overlapping clients, to which `borrow` with the same generator
-        gives samples of others, perhaps none. Schemes other than an overlap have no such client."""
-        return np.empty(0, dtype=np.int64)
+    def borrow(self, parts: Parts, rng: Rng) -> tuple[Parts, Parts, np.ndarray]:
+        """Return, for each client, the samples that it keeps of its own part and those that it
+        borrows from others, and the overlapping clients, which borrow: none without an overlap."""
+        nothing = np.empty(0, dtype=np.int64)
+        return parts, [nothing for _ in parts], nothing
 
 
 def group_by_owner(samples: np.ndarray, owners: np.ndarray, clients: int) -> Parts:
@@ -471,10 +467,10 @@ class Overlap(Scheme):
     def deal(self, pool: Pool, clients: int, rng: Rng) -> Parts:
         return self.base.deal(pool, clients, rng)
 
-    def borrow(self, parts: Parts, rng: Rng) -> tuple[Parts, Parts]:
-        chosen, donors = self._split(len(parts), rng)
+    def borrow(self, parts: Parts, rng: Rng) -> tuple[Parts, Parts, np.ndarray]:
+        chosen, donors = np.split(rng.permutation(len(parts)), [len(self.ratios)])
         sizes = np.array([len(part) for part in parts])
-        retained, borrowed = map(list, super().borrow(parts, rng))
+        retained, borrowed = map(list, super().borrow(parts, rng)[:2])
         for client, ratio in zip(chosen, self.ratios, strict=True):
             amount = round((ratio if self.replace else ratio / (1 - ratio)) * sizes[client])
             if amount > (size := sizes[donors].sum()):
@@ -486,14 +482,7 @@ class Overlap(Scheme):
             borrowed[client] = np.concatenate([borrowed[client], *pieces])
             if self.replace:
                 retained[client] = rng.permutation(parts[client])[amount:]
-        return retained, borrowed
-
-    def draw_borrowers(self, clients: int, rng: Rng) -> np.ndarray:
-        return self._split(clients, rng)[0]
-
-    def _split(self, clients: int, rng: Rng) -> list[np.ndarray]:
-        """The numbers of the overlapping clients, and those of all others."""
-        return np.split(rng.permutation(clients), [len(self.ratios)])
+        return retained, borrowed, chosen
 
     def __str__(self) -> str:
         ratios = "+".join(f"{ratio:g}" for ratio in self.ratios)

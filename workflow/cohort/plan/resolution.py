@@ -59,13 +59,15 @@ class Resolver:
         template, identity = self._template(overrides, *(settings | {"seed": 0}).values())
         digest = cell_settings.digest_of(identity | {"seed": settings["seed"]}, template.science)
         if digest not in self.cells:
-            self.cells[digest] = replace(
+            cell = self.cells[digest] = replace(
                 template,
                 settings=Settings(**settings),
                 path=paths.record_file(settings, digest),
                 digest=digest,
                 inputs=template.inputs | {"shards": shards.path},
             )
+            if cell.participation.goes_by_time:
+                check_deadline(cell)
         return self.cells[digest]
 
     def _make_template(self, overrides: Overrides, *values: Any) -> tuple[Cell, dict[str, Any]]:
@@ -149,6 +151,8 @@ def _versions(cell: Cell) -> dict[str, int]:
 def check_partition(scheme: Scheme, settings: Mapping[str, Any], info: DatasetInfo) -> None:
     """Reject a scheme that cannot deal this data set to so many clients."""
     dataset, samples, validation = (settings[key] for key in ("dataset", "samples", "validation"))
+    if settings["holdout"] and not scheme.exact:
+        raise UserError(f"holdout: clients of '{scheme}' would train on what others hold out")
     rest = scaled_count(info["train"], samples) - scaled_count(validation, samples)
     if rest < 1:
         has = f"{dataset} has only {info['train']} training samples to share"
@@ -194,6 +198,16 @@ def check_cohort(cell: Cell, info: DatasetInfo) -> None:
         raise UserError(f"{wanted}, {amounts}; {MAX_MEMORY / 1e9:.0f} are allowed: reduce reserve")
 
 
+def check_deadline(cell: Cell) -> None:
+    """Reject a deadline that no device of this seed meets."""
+    settings = cell.settings
+    speeds = cell.client_devices.speeds(settings.clients, generator(settings.seed, "devices"))
+    if speeds and not isinstance(cell.selector, Allocating | Probing):
+        with explain_value_errors(f"participation '{settings.participation}': "):
+            # without the time of transfers, which a run knows
+            cell.participation.check(local_work(settings.J)[0] * settings.batch / speeds.samples)
+
+
 def check_procedure(cell: Cell) -> None:
     """Reject settings that the procedure or optimizer does not take, and impossible evaluators."""
     settings, devices = cell.settings, cell.settings.client_devices
@@ -204,17 +218,15 @@ def check_procedure(cell: Cell) -> None:
         raise UserError(f"client_devices is '{devices}', but {why}")
     if cell.participation.goes_by_time and devices == DEFAULTS["client_devices"]:
         raise UserError(f"'{settings.participation}' goes by simulated time: set client_devices")
-    speeds = cell.client_devices.speeds(settings.clients, generator(settings.seed, "devices"))
-    if speeds and not isinstance(cell.selector, Allocating | Probing):
-        with explain_value_errors(f"participation '{settings.participation}': "):
-            # without the time of transfers, which a run knows
-            cell.participation.check(local_work(settings.J)[0] * settings.batch / speeds.samples)
     with explain_value_errors(f"availability '{settings.availability}' "):
         cell.availability.check(settings.clients)
     with explain_value_errors(f"procedure '{settings.procedure}' "):
         cell.procedure.check(cell)
     named = [name for name, kind in EVALUATORS.items() if kind.setting == "evaluators"]
-    for name in cell_settings.plans_by_name(settings.evaluators):
+    plans = cell_settings.plans_by_name(settings.evaluators)
+    if settings.evaluators.count(";") >= len(plans) > 0:
+        raise UserError(f"evaluators is '{settings.evaluators}': each can have one plan only")
+    for name in plans:
         check_allowed(name, named, f"evaluators: '{name}' is not known")
     for evaluator in (kind() for kind in EVALUATORS.values()):
         if evaluator.plan(cell):

@@ -24,10 +24,10 @@ class Entropy(Selector):
 
     Recently chosen clients are excluded while they are in a first-in-first-out buffer. Algorithm 1
     of the FedEntOpt paper evicts after each pick; evicting after the round fits Table VI better.
-    With `epsilon` above 0 every client adds Laplace noise of scale 1 /
-    epsilon to the counts that it uploads once: one sample more or less changes the probability of
-    any report by at most a factor of exp(epsilon). Who knows the run's seed can remove it. A share
-    of `liars` claims to hold equally many of every class, a limitation that the paper names.
+    With `epsilon` above 0 every client adds Laplace noise of scale 1 / epsilon to the counts that
+    it uploads once: but for rounding, one sample more or less changes the probability of any report
+    by at most a factor of exp(epsilon). Who knows the run's seed can remove the noise. A share of
+    `liars` claims to hold equally many of every class, a limitation that the paper names.
     """
 
     name = "entropy"

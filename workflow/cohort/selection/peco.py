@@ -101,7 +101,7 @@ class Peco(Selector, abilities.ProbabilityRecording):
             return np.full(len(scores), 1 / len(scores))
         by_name = {"highest": scores[evaluated].max(), "never": 0}
         filled = np.where(evaluated, scores, by_name.get(self.unseen, scores[evaluated].mean()))
-        return to_probabilities((filled / filled.max()) ** self.tau)
+        return to_probabilities((filled / (filled.max() or 1)) ** self.tau)
 
 
 def similarities(predictions: np.ndarray, correct: np.ndarray, gamma: float) -> np.ndarray:

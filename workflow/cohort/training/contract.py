@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from cohort.core import UserError, user_files
+from cohort.core.metric import ROUNDING
 from cohort.selection import Selector
 from cohort.selection import selector as abilities
 from cohort.selection.selector import Clients, Metrics, Reports, Rng, State, View
@@ -133,8 +134,10 @@ class CheckedSelector:
         if not isinstance(self.selector, abilities.ProbabilityRecording):
             return None
         answer = np.asarray(self.selector.probabilities(*map(read_only, (state, candidates, view))))
-        wanted = f"a number for each of {len(candidates)} candidates"
-        return require(answer.shape == candidates.shape, "probabilities", answer, wanted)
+        wanted = f"a number from 0 to 1 for each of {len(candidates)} candidates"
+        are_shares = bool(((answer >= 0) & (answer <= 1 + ROUNDING)).all())
+        fits = answer.shape == candidates.shape and are_shares
+        return require(fits, "probabilities", answer, wanted)
 
     def quotas(self, cohort: Clients, view: View, counts: np.ndarray) -> np.ndarray:
         if not isinstance(self.selector, abilities.Allocating):
@@ -217,6 +220,9 @@ def checked_metrics(metrics: Metrics, declared: Mapping[str, Any], method: str) 
         require(is_number, method, value, "a number", name)
     if undeclared := sorted(metrics.keys() - declared.keys()):
         raise WrongAnswer(f"{method} returned '{undeclared[0]}', which is not declared in metrics")
+    for name, value in metrics.items():
+        is_possible = declared[name].is_plausible(np.array(float(value)), diverged=True)
+        require(is_possible, method, value, "a value that its declaration allows", name)
     return metrics
 
 

@@ -36,10 +36,10 @@ class Evaluation(NamedTuple):
 def evaluate(
     model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, *, plain: bool = False
 ) -> Evaluation:
-    """Evaluate a model on the samples with these indices, by PyTorch alone if `plain`. All
-    metrics are NaN if a weight or an output is not finite; without samples the means are."""
+    """Evaluate a model on the samples with these indices, by PyTorch alone if `plain`. If a weight
+    or an output is not finite, means are NaN and no class is named; without samples means are."""
     if not all_finite(weights):  # the argmax of NaN is class 0, which would score
-        return Evaluation(math.nan, math.nan, math.nan, math.nan)
+        return Evaluation(math.nan, math.nan, math.nan, 0)
     loss, correct, predicted = 0.0, 0, set[int]()
     # the sum of confidence minus correctness by bin
     excess = torch.zeros(BINS, dtype=torch.float64, device=indices.device)
@@ -53,7 +53,7 @@ def evaluate(
         bins = (confidence.nan_to_num() * BINS).ceil().long().clamp(1, BINS) - 1
         excess += (confidence - hits.double()) @ one_hot(bins, BINS).double()
     if math.isnan(loss):  # finite weights whose outputs overflow
-        return Evaluation(math.nan, math.nan, math.nan, math.nan)
+        return Evaluation(math.nan, math.nan, math.nan, 0)
     count = len(indices) or math.nan
     calibration_error = float(excess.abs().sum()) / count
     return Evaluation(loss / count, correct / count, calibration_error, len(predicted))

@@ -152,7 +152,8 @@ class Cursor:
     def save(self) -> None:
         """Write a checkpoint inside the round."""
         seconds = self.ledger.seconds().items()
-        tensors = {f"seconds/{name}": torch.tensor(value).double() for name, value in seconds}
+        tensors = dict(self._saved)  # of calls that this session has not reached again
+        tensors |= {f"seconds/{name}": torch.tensor(value).double() for name, value in seconds}
         for number, collect in enumerate(self._collectors):
             results = collect().items()
             tensors |= {f"work{number}/finished/{name}": tensor for name, tensor in results}

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
+from math import isnan
 from statistics import median
 from typing import ClassVar
 
@@ -53,11 +54,6 @@ class Rounds(ABC):
             seconds.append(time.perf_counter() - started)
         return median(seconds)
 
-    def charge_transfers(self, number: int, ledger: Ledger) -> None:
-        """Charge the time of `number` transfers of the model, one after another; sending it to
-        several clients at once counts as one."""
-        ledger.add("seconds_transfers", number * self.transfer_seconds)
-
     def client_arrays(self, state: RunState) -> dict[str, np.ndarray]:
         """Further arrays for the record, with one entry for each client."""
         return {}
@@ -85,6 +81,8 @@ class Rounds(ABC):
             with contract.locate_errors(strategy, round):
                 with ledger.timed("evaluating"):
                     self.evaluate(state, ledger)
+                if isnan(ledger.metrics.get("test_loss", 0)):  # outputs of finite weights overflow
+                    state = replace(state, diverged=True)
                 ledger.close(state.history, round)
             self.local_models = None
             self.cursor.end_round()

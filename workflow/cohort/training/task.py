@@ -124,6 +124,9 @@ def load_task(cell: Cell, device: torch.device) -> Task:
     names = [name for name, _ in model.named_parameters(remove_duplicate=False)]
     is_tied = len(names) > len(list(model.parameters()))
     contract.require(not is_tied, f"model '{settings.model}'", names, "separate weights")
+    *_, last = model.parameters()
+    is_bias, wanted = last.shape == (classes,), "as last parameter the bias of the output layer"
+    contract.require(is_bias, f"model '{settings.model}'", last, wanted)
     dealt = shard_files.read(cell.inputs["shards"])
     validation_samples, validation = train_samples, dealt.validation
     if not settings.validation and store.has_validation(data):

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cohort.core.randomness import generator
+from cohort.core.randomness import generator, torch_seed
 from cohort.settings import Settings, local_work
 
 Weights = dict[str, Tensor]
@@ -44,6 +44,11 @@ class LocalWork:
                 order = draw(size)
             if step >= self.begin:
                 yield step, order[position * batch : (position + 1) * batch]
+
+    def dropout_seed(self, settings: Settings) -> int:
+        """The seed of torch's generator for dropout: another one after a probe, which used one."""
+        purpose = f"dropout from {self.begin}" if self.begin else "dropout"
+        return torch_seed(settings.seed, purpose, round=self.round, client=self.client)
 
 
 Works = Sequence[LocalWork]
@@ -85,7 +90,8 @@ class Updates:
         sums: Weights = {}
         for name, rows in self.weights.items():
             floating = rows if rows.is_floating_point() else rows.to(shares.dtype)
-            total = torch.tensordot(shares.to(floating.dtype), floating, dims=1)
+            with torch.autocast(shares.device.type, enabled=False):  # it would round the sum
+                total = torch.tensordot(shares.to(floating.dtype), floating, dims=1)
             sums[name] = total if rows.is_floating_point() else total.round().to(rows.dtype)
         return sums
 
@@ -131,9 +137,10 @@ class Updates:
         if rows == list(range(len(self.sizes))):
             return self
         weights = {name: stack[rows] for name, stack in self.weights.items()}
-        clients = tuple(self.clients[row] for row in rows) if self.clients else ()
-        names = "sizes", "steps", "losses", *(() if self.factors is None else ("factors",))
-        taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
+        clients = tuple(self.clients[row] for row in rows)
+        taken: dict[str, Any] = {
+            key: getattr(self, key)[rows] for key in ("sizes", "steps", "losses")
+        }
         return replace(self, weights=weights, clients=clients, **taken)
 
     def only(self, names: Iterable[str]) -> Self:

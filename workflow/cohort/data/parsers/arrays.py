@@ -76,7 +76,7 @@ def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     if len({*shapes}) > 1:
         raise UserError(f"{path}: x_train has samples of shape {shapes[0]}, x_test of {shapes[1]}")
     values = np.concatenate([arrays[x] for x, _ in pairs])
-    kind = "U" if arrays[pairs[0][1]].dtype.kind == "U" else np.int64
+    kind = "U" if "U" in {arrays[y].dtype.kind for _, y in pairs} else np.int64
     names = np.concatenate([arrays[y].astype(kind) for _, y in pairs])
     test = np.arange(len(names)) >= len(arrays["y_train"]) if len(pairs) == 2 else None
     return to_int16(values) if values.ndim == 2 else _pixels(path, values), names, test

@@ -19,8 +19,8 @@ from cohort.training.ledger import Ledger, strip_prefix
 from cohort.training.procedures import federated, gathering
 from cohort.training.procedures.procedure import Concat
 from cohort.training.task import RunState, Task
-from cohort.training.trainers import serial
-from cohort.training.updates import Updates, Weights, local_steps, size_in_bytes, stack
+from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.updates import Updates, Weights, local_steps, size_in_bytes
 
 NO_CLUSTER = -1  # the cluster of a client without samples
 STARTS = 10  # runs of k-means, of which the best is used
@@ -47,7 +47,7 @@ class ConcatRounds(rounds.Rounds):
         few_steps = replace(task.settings, J=f"J{procedure.steps}")
         self.trainer = task.trainer(task)
         whole = replace(task, model=self.concatenated, settings=few_steps)
-        self.classifier_trainer = serial.SerialTrainer(whole)
+        self.classifier_trainer = ClassifierTrainer(whole)
 
     def network(self, round: int) -> "Concatenated":
         self.concatenated.joined = round > self.cluster_rounds
@@ -105,23 +105,14 @@ class ConcatRounds(rounds.Rounds):
         have equal sizes, because all clients take about the same number of steps."""
         if not len(cohort):
             return {}
-        network, trainer = self.concatenated, self.classifier_trainer
-        settings, start = trainer.settings, strip_prefix(weights, CLASSIFIER)
+        trainer, works = self.classifier_trainer, []
         lr = trainer.lr(round if self.procedure.continued else round - self.cluster_rounds)
-        network.load_state_dict(weights)
-        anchor = [weights[name] for name, _ in network.named_parameters()]
-        models, losses = [], []
         for work in trainer.full_work(weights, cohort, round):
-            network.classifier.load_state_dict(start)
-            optimizer = serial.local_optimizer(settings, network.classifier.parameters(), lr)
-            once = replace(work, end=local_steps(len(work.samples), settings)[1])
-            losses.append(trainer.run(once, optimizer, anchor, None))
-            model = network.classifier.state_dict().items()
-            models.append({name: tensor.detach().clone() for name, tensor in model})
-        sizes = torch.ones(len(models), dtype=torch.float64, device=losses[0].device)
-        steps = torch.tensor([len(values) for values in losses])
-        means = torch.stack([values.mean() for values in losses])
-        return {CLASSIFIER: Updates(stack(models), sizes, steps, means)}
+            epoch = local_steps(len(work.samples), trainer.settings)[1]
+            works.append(replace(work, lr=lr, end=epoch))
+        updates = trainer.train(works, weights, self.cursor)
+        ones, parts = torch.ones_like(updates.sizes), strip_prefix(updates.weights, CLASSIFIER)
+        return {CLASSIFIER: replace(updates, sizes=ones, weights=parts)}
 
     def charge(self, state: RunState, round: int, ledger: Ledger) -> None:
         """Record the round's traffic: each client receives and sends its cluster's network or the
@@ -140,6 +131,15 @@ class ConcatRounds(rounds.Rounds):
             new = np.setdiff1d(cohort, np.concatenate([[], *earlier]))
             size = len(self.concatenated.networks) * encoder
             ledger.add_traffic("encoders", size, to="clients", copies=len(new))
+
+
+class ClassifierTrainer(SerialTrainer):
+    """Trains the classifier of `Concatenated`, whose other weights are frozen."""
+
+    def empty_rows(self, count: int) -> Weights:
+        rows, part = super().empty_rows(count), strip_prefix(self.state, CLASSIFIER)
+        self.state = {f"{CLASSIFIER}{name}": tensor for name, tensor in part.items()}
+        return {name: rows[name] for name in self.state}
 
 
 class Concatenated(nn.Module):

@@ -118,7 +118,7 @@ class FederatedRounds(Rounds):
         used = self.keep(updates, reports, responders, ledger)
         weights, memory = self.merge(state, updates, used, responders, ledger)
         selector = self.observe(state, responders, reports, pool, ledger)
-        self.charge_transfers(1, ledger)
+        ledger.add("seconds_transfers", self.transfer_seconds)
         return replace(state, weights=weights, server=memory, selector=selector)
 
     def screen(self, state: RunState, round: int, ledger: Ledger) -> Pool:
@@ -134,7 +134,8 @@ class FederatedRounds(Rounds):
         if not len(clients):
             return Pool(clients, view)
         if self.selector.draws_pool:
-            clients = self.selector.draw_pool(clients, view, self._rng("pool", round))
+            with ledger.timed("selecting"), ledger.timed_scoring():
+                clients = self.selector.draw_pool(clients, view, self._rng("pool", round))
             view = replace(view, cohort=min(view.cohort, len(clients)))
         asks = bool(self.needs.gathered_at("before")) and self.selector.asks(state.selector, view)
         if not asks and not self.selector.probe_batches:
@@ -193,7 +194,8 @@ class FederatedRounds(Rounds):
     ) -> Responders:
         """Ask the selector for quotas, and draw which clients respond, in time if that counts."""
         cohort, weights = chosen
-        counts = self.selector.quotas(cohort, pool.view, self.task.shards.label_counts[cohort])
+        with ledger.timed("selecting"), ledger.timed_scoring():
+            counts = self.selector.quotas(cohort, pool.view, self.task.shards.label_counts[cohort])
         participation, rng = self.task.participation, self._rng("answers", round)
         responding = participation.responds(contract.read_only(cohort), rng)
         responds = contract.checked_mask(responding, len(cohort), "responds")
@@ -241,9 +243,8 @@ class FederatedRounds(Rounds):
                 samples = allocated_samples(task, client, *portion)
             per_epoch = local_steps(len(samples), task.settings)[1]
             steps = efforts[client] * (per_epoch if counts_epochs else 1)
-            end = None if efforts[client] == amount else steps
             correction = partial(self.server.control_variate, state.server, client, work.lr)
-            work = replace(work, samples=samples, end=end, correction=correction)
+            work = replace(work, samples=samples, end=steps, correction=correction)
             if pool.probes is not None:
                 begin = per_epoch if counts_epochs else self.selector.probe_batches
                 weights = pool.probes.client_weights(pool.probes.clients.index(client))
@@ -298,7 +299,8 @@ class FederatedRounds(Rounds):
     ) -> Rows:
         """The rows of the updates that count: of clients with samples, and kept by the selector."""
         sizes = updates.sizes.cpu().numpy()
-        used = np.flatnonzero(self.selector.keep(reports, sizes) & (sizes > 0))
+        with ledger.timed("selecting"), ledger.timed_scoring():
+            used = np.flatnonzero(self.selector.keep(reports, sizes) & (sizes > 0))
         labels = responders.label_counts[responders.responds][used].sum(axis=0)
         ledger.record(cohort_entropy=float(entropy_bits(labels)))
         if len(used) < len(responders.cohort):

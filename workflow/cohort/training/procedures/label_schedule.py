@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
@@ -63,7 +62,7 @@ def schedule_single_samples(
     rest of the schedule. Once nobody has any left, all begin anew with that label."""
     holders, waiting = _begin_epoch(data, rng, weighted)
     waiting.reverse()  # the next is last
-    number = retained_count(retained, len(data.samples))
+    number = math.ceil(retained * len(data.samples) - 1e-9)  # 0.28 * 25 > 7 as a float
     samples, clients, tasks = [], [], []
     while waiting:
         labels = waiting[: -chunk - 1 : -1]
@@ -182,8 +181,3 @@ def longest_runs(able: Sequence[int], rng: Rng) -> Iterator[tuple[int, int, int]
         tied = [client for client in range(longest.bit_length()) if longest >> client & 1]
         yield tied[int(rng.integers(len(tied)))] if len(tied) > 1 else tied[0], start, end
         start = end
-
-
-def retained_count(share: float, clients: int) -> int:
-    """How many clients are retained for each label: the share of all clients, rounded up."""
-    return math.ceil(Fraction(str(share)) * clients)  # 0.28 * 25 > 7 in floating point

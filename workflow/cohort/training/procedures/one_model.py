@@ -100,7 +100,7 @@ class HandoffRounds(Rounds):
         ledger.add_traffic("model", size, to="client", copies=transfers)
         ledger.add_traffic("model", size, to="server")
         ledger.record(model_transfers=transfers)
-        self.charge_transfers(transfers + 1, ledger)
+        ledger.add("seconds_transfers", (transfers + 1) * self.transfer_seconds)
 
 
 class SequentialRounds(HandoffRounds):
@@ -158,7 +158,7 @@ class StratifiedBatchRounds(CentralizedRounds):
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         after = super().play(state, round, ledger)
-        self.charge_transfers(self.batches, ledger)
+        ledger.add("seconds_transfers", self.batches * self.transfer_seconds)
         return after
 
     def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:

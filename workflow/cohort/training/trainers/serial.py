@@ -11,7 +11,6 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
-from cohort.core.randomness import torch_seed
 from cohort.records.history import PROFILE
 from cohort.settings import Settings
 from cohort.training import contract, ledger, objectives
@@ -28,7 +27,7 @@ class PlainSGD:
     def __init__(self, parameters: Parameters, lr: float, momentum: float, decay: float):
         self.parameters: list[Tensor] = list(parameters)
         self.lr, self.momentum, self.weight_decay = lr, momentum, decay
-        self.velocity: list[Tensor] = []
+        self.velocity: dict[Tensor, Tensor] = {}
 
     def zero_grad(self) -> None:
         """Set all gradients to None."""
@@ -44,10 +43,10 @@ class PlainSGD:
         changes = [parameter.grad for parameter in moved if parameter.grad is not None]
         if self.weight_decay:
             torch._foreach_add_(changes, moved, alpha=self.weight_decay)
-        if self.velocity:
-            torch._foreach_add_(changes, self.velocity, alpha=self.momentum)
-        if self.momentum:
-            self.velocity = changes
+        for parameter, change in zip(moved, changes, strict=True) if self.momentum else ():
+            if parameter in self.velocity:  # it may have had no gradient so far
+                change.add_(self.velocity[parameter], alpha=self.momentum)
+            self.velocity[parameter] = change
         torch._foreach_add_(moved, changes, alpha=-self.lr)
 
 
@@ -89,8 +88,7 @@ class SerialTrainer(Trainer):
             return self.samples.std.new_empty(0)
         inputs, targets = self._inputs(indices, work), self.samples.labels[indices]
         statistics, bias = self._statistics(targets, self.model)
-        address = {"round": work.round, "client": work.client}
-        torch.manual_seed(torch_seed(self.settings.seed, "dropout", **address))
+        torch.manual_seed(work.dropout_seed(self.settings))
         self.model.train()
         for step, batch in work.steps(self.settings):
             for layer in self.normalizations:  # PyTorch refuses one sample of one pixel

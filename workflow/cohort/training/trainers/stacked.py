@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import vmap
 
-from cohort.core import lazy, randomness
+from cohort.core import lazy
 from cohort.kernels import padding
 from cohort.training.contract import check_gradients, losses_of
 from cohort.training.ledger import Cursor, strip_prefix
@@ -284,8 +284,7 @@ class Stack:
         calls = self.random_calls
         factors = [torch.ones(shape + size, dtype=dtype, device=device) for _, size, dtype in calls]
         for row, (part, work, steps) in enumerate(rows if factors else []):
-            seed, address = part.trainer.settings.seed, {"round": work.round, "client": work.client}
-            torch.manual_seed(randomness.torch_seed(seed, "dropout", **address))
+            torch.manual_seed(work.dropout_seed(part.trainer.settings))
             for position, (_, batch) in enumerate(steps):
                 batch_factors = padding.draw(calls, len(batch), device)
                 for factor, values in zip(factors, batch_factors, strict=True):
