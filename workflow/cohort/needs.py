@@ -108,8 +108,8 @@ class Need(Component):
         return 4 * (classes if self.numbers == "classes" else self.numbers)
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
-        """Measure what is known of each of the context's clients: one row for each. Unless it says
-        otherwise, a need is what the context's method of its name returns."""
+        """Measure the need: one row for each of the context's clients. By default the values are
+        those of `row`, or of the context's method with the need's name."""
         if self.row is None:
             return getattr(context, self.name)()
         method, part = self.row

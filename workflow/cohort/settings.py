@@ -114,12 +114,12 @@ class Settings:
     )
     order: Literal["shuffled", "dealt"] = parameter(
         "shuffled",
-        help="of a client's samples in each epoch; as dealt: in `classes-K` class by class",
+        help="order of a client's samples in an epoch; dealt: class by class in `classes-K`",
     )
     precision: Literal["float32", "tf32", "bfloat16", "float64"] = parameter(
         "float32",
-        help="of weights and arithmetic; tf32 (GPU only) and bfloat16 multiply with less precision "
-        "and add in float32",
+        help="type of weights and arithmetic; tf32 (GPU only) and bfloat16 multiply with less "
+        "precision and add in float32",
     )
 
     def values(self) -> dict[str, Any]:

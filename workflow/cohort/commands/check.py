@@ -1,4 +1,4 @@
-"""What the records say that exist: `cohort check` judges claims by them and by the paper's own
+"""Results from the records that exist: `cohort check` judges claims by them and by the paper's own
 values, `cohort draw` draws a study, a figure or a table."""
 
 import argparse

@@ -30,7 +30,7 @@ GROUPS = {
         "verify": "train a finished cell again, and compare it bit by bit",
         "export": "release the finished runs of studies as Parquet",
         "run": "train one cell without Snakemake",
-        "prune": "list, or delete, what no study has at any scale",
+        "prune": "list, or delete, files that no study plans at any scale",
         "schema": "print a JSON Schema of study files, for editors",
     },
 }

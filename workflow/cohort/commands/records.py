@@ -43,7 +43,7 @@ def planned_files(plans: Iterable[Plan]) -> Callable[[Path], bool]:
 
     @cache
     def identities(folder: Path) -> list[tuple[dict[str, Any], Mapping[str, int]]]:
-        """What the digests in a folder are made from, besides the seed, each once."""
+        """The distinct identities, apart from the seed, behind the digests in a folder."""
         by_digest = {}
         for item in planned[folder].values():
             if isinstance(item, Cell):
@@ -66,7 +66,7 @@ def planned_files(plans: Iterable[Plan]) -> Callable[[Path], bool]:
 
 def prune_arguments(parser: argparse.ArgumentParser) -> None:
     shared.add_config(parser)
-    parser.add_argument("--delete", action="store_true", help="delete them")
+    parser.add_argument("--delete", action="store_true", help="delete what is listed")
 
 
 def prune_command(options: argparse.Namespace) -> None:

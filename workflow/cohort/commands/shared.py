@@ -37,7 +37,7 @@ GAP, MORE = "  ", "…"
 
 
 def add_config(parser: argparse.ArgumentParser, *keys: str) -> None:
-    """Add --config, and the options that stand for these of its keys."""
+    """Add --config, and for each of these keys an option of its own."""
     text = "override keys of config/config.yaml, as with snakemake, e.g. device=cpu"
     form: Any = {"nargs": "+", "action": "extend", "default": [], "metavar": "KEY=VALUE"}
     parser.add_argument("--config", help=text, **form)
@@ -98,7 +98,7 @@ def paint(text: str, meaning: str) -> str:
 
 
 def shortened(text: str, width: int) -> str:
-    """The text without its beginning if it is wider than this: a path says most at its end."""
+    """Cut off the beginning of a text that is too wide: a path says most at its end."""
     return text if len(text) <= width else MORE + text[len(text) - width + 1 :]
 
 

@@ -66,9 +66,9 @@ def data_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", type=Path, metavar="PATH", help=FORMS)
     side = "resize pictures to SIDE x SIDE pixels"
     parser.add_argument("--side", type=shared.positive, help=side)
-    share = "the share held out for testing if unsplit (0.2)"
+    share = "share held out for testing if there is no split (default: 0.2)"
     parser.add_argument("--test", type=shared.share, default=0.2, help=share)
-    seed = "the seed by which that share is drawn (0)"
+    seed = "seed for drawing that share (default: 0)"
     parser.add_argument("--seed", type=shared.whole_number, default=0, help=seed)
 
 

@@ -35,7 +35,7 @@ def try_arguments(parser: argparse.ArgumentParser) -> None:
     text = "a figure or table, e.g. fedentopt.tab1"
     parser.add_argument("--on", required=True, metavar="STUDY.NAME", help=text)
     shared.add_config(parser, *shared.OPTIONS)
-    parser.add_argument("-n", "--dry-run", action="store_true", help="only say what it would cost")
+    parser.add_argument("-n", "--dry-run", action="store_true", help="print the cost; do not train")
 
 
 def try_command(options: argparse.Namespace) -> None:

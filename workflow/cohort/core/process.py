@@ -54,7 +54,7 @@ def log_output(path: str | Path) -> Iterator[None]:
 
 
 def stop_signals() -> list[signal.Signals]:
-    """Ctrl-C, SIGTERM and, unless nohup ignores it, SIGHUP, of a terminal that is closed."""
+    """The stop signals: Ctrl-C, SIGTERM and, unless nohup ignores it, SIGHUP (closed terminal)."""
     hang_up = [signal.SIGHUP] if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN else []
     return [signal.SIGINT, signal.SIGTERM, *hang_up]
 

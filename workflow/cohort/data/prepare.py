@@ -74,7 +74,7 @@ def _check(settings: Mapping[str, Any], name: str, split: Split | None) -> None:
     part = f"{settings['dataset']}: {name}"
     if split is None:
         if settings[name]:
-            raise UserError(f"{part} does not exist, datasets.yaml says otherwise")
+            raise UserError(f"{part} is missing, but datasets.yaml declares it")
         return
     count, shape = len(split.labels), list(split.values.shape)
     if shape != [count, *settings["shape"]] or count != settings[name]:
@@ -88,7 +88,7 @@ def _check(settings: Mapping[str, Any], name: str, split: Split | None) -> None:
         if numbers is None or limit is None:
             if (numbers is None) != (limit is None):
                 verb = "lacks" if numbers is None else "has"
-                raise UserError(f"{part} {verb} {key}, datasets.yaml says otherwise")
+                raise UserError(f"{part} {verb} {key}, contrary to datasets.yaml")
         elif len(numbers) != count or numbers.min() < 0 or numbers.max() >= limit:
             wanted = f"one of 0 to {limit - 1} for each sample"
             raise UserError(f"{part} has {key} that are not {wanted}")

@@ -229,7 +229,7 @@ class _Depthwise(Function):
 
 class _Normalization(Function):
     """Batch normalization of images (client, sample, row, column, channel), by the moments of the
-    samples that count or, where fewer than two do, by the running ones; with these moments."""
+    samples that count or, if fewer than two do, by the running ones; also returns these."""
 
     @staticmethod
     def forward(

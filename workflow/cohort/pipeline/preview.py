@@ -1,5 +1,5 @@
-"""What exists of a study: drawn from its records and checkpoints, as figures, tables and a page in
-results/{scale}/partial, or loaded as pandas frames."""
+"""Previews of a study from the records and checkpoints that exist: figures, tables and a page in
+results/{scale}/partial, or pandas frames."""
 
 import contextlib
 import hashlib
@@ -78,7 +78,7 @@ def draw_item(plan: Plan, study: str, name: str, metrics: str = "") -> list[str]
 
 def collect_partial(plan: Plan, study: str, experiment: str, folder: str = "") -> str:
     """Collect the metrics of an experiment from what exists, in a folder if one is given, and
-    return their file; keep a file that the current code collected from just that."""
+    return their file; reuse a file that the current code collected from the same sources."""
     frozen, content = stages.experiment_plan(plan, study, experiment)
     target = plan.previews.metrics(study, experiment)
     digest = hashlib.sha256(f"{frozen} {files.code_hash('records/**/*', 'results/*')}".encode())

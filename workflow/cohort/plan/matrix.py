@@ -142,8 +142,8 @@ def settings_of(values: Values) -> Values:
 
 def trained_cells(cells: list[Values], scale: Scale, decided: Decided) -> list[Values]:
     """The cells of an experiment that a scale trains, without those that its `without` or an
-    earlier experiment leaves out. `decided`, which this adds to, holds what the first experiment
-    that has a run does with it."""
+    earlier experiment leaves out. `decided` maps each run's identity to what the first experiment
+    that has it does; this adds new ones."""
     identities = list(map(identity_of, cells))
     remaining = list(zip(identities, cells, strict=True))
     for entry in scale.get("without", []):
@@ -156,7 +156,7 @@ def trained_cells(cells: list[Values], scale: Scale, decided: Decided) -> list[V
 
 
 def identity_of(cell: Values) -> Identity:
-    """What makes a cell a run of its own: all its settings."""
+    """All settings of a cell: two cells are the same run if these are equal."""
     return frozenset(settings_of(cell).items())
 
 

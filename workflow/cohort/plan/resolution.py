@@ -71,7 +71,7 @@ class Resolver:
         return self.cells[digest]
 
     def _make_template(self, overrides: Overrides, *values: Any) -> tuple[Cell, dict[str, Any]]:
-        """A checked cell, the template of other seeds, and its identity, by all settings."""
+        """Check a cell that serves as the template for other seeds; return it and its identity."""
         settings = Settings(**dict(zip(DEFAULTS, values, strict=True)))
         info = self.datasets[settings.dataset]
         cell = Cell(

@@ -246,7 +246,7 @@ def shares_of(metrics: DataFrame) -> Series:
 
 def values_by_client(metrics: DataFrame, metric: str) -> DataFrame:
     """One row per client with its `value`, and its number as the label `client`, of the runs with
-    the lowest seed of each setting only, because the clients of other seeds are others."""
+    the lowest seed of each setting only, because other seeds have other clients."""
     rows, labels = finite_rows(metrics, metric), label_columns(metrics)
     seeds, settings = rows["seed"].astype(int), [rows[name] for name in labels if name != "seed"]
     rows = rows[seeds == seeds.groupby(settings).transform("min")]

@@ -97,7 +97,7 @@ class FixedProbability(Selector):
 
     name: ClassVar[str] = "fixed-probability"
     needs: ClassVar[frozenset[str]] = frozenset({"overlap"})
-    probability: float = parameter(0.5, **SHARE, help="that an overlapping client joins a cohort")
+    probability: float = parameter(0.5, **SHARE, help="chance that an overlapping client joins")
 
     def select(self, state: State, candidates: Clients, view: View, rng: Rng) -> np.ndarray:
         overlaps = view.reports["overlap"][candidates] == 1
@@ -151,7 +151,7 @@ class Afl(HighestLoss):
     client is the square root of its number of samples times the mean loss on them of the model that
     it received last (active federated learning, algorithm 1).
 
-    The share `alpha1` of the candidates with the lowest values is left out of that; the share
+    The share `alpha1` of the candidates with the lowest values is left out of this draw; the share
     `alpha3` of the cohort is then drawn uniformly from everybody else. Clients without a value have
     the highest, unless `unseen` is `never`; those without samples only fill a cohort. Ties are
     broken at random.

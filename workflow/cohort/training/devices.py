@@ -42,7 +42,7 @@ class LogNormal(Devices):
 
     name: ClassVar[str] = "lognormal"
     spread: float = parameter(minimum=0, help="standard deviation of the logarithm of speeds")
-    samples: float = parameter(100.0, exclusiveMinimum=0, help="of the median client in a second")
+    samples: float = parameter(100.0, exclusiveMinimum=0, help="samples per second of the median")
     megabits: float = parameter(10.0, exclusiveMinimum=0, help="Mbit/s of a median link, each way")
 
     def speeds(self, clients: int, rng: np.random.Generator) -> Speeds:

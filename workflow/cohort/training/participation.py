@@ -24,7 +24,7 @@ class Participation(NameEncoded):
         return 0.0
 
     def invited(self, cohort: int, clients: int) -> int:
-        """How many of so many clients are chosen for a cohort."""
+        """How many clients to choose for a cohort of this size, out of so many clients."""
         return cohort
 
     def check(self, seconds: np.ndarray) -> None:
@@ -69,7 +69,7 @@ class BernoulliDropout(Participation):
     """Each client of the cohort drops out independently with a probability, but never all."""
 
     name: ClassVar[str] = "bernoulli"
-    probability: float = parameter(exclusiveMinimum=0, exclusiveMaximum=1, help="of dropping out")
+    probability: float = parameter(exclusiveMinimum=0, exclusiveMaximum=1, help="dropout rate")
 
     def responds(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         stays = rng.random(len(cohort)) >= self.probability

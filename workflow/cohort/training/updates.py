@@ -1,4 +1,4 @@
-"""Local work, what one client does in a round, and updates, what comes of it, stacked by client."""
+"""Local work (what one client does in a round) and updates (its results, stacked by client)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -198,7 +198,7 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
     content, begin = path.read_bytes(), 4 + 4 * dimensions
     with explain_broken_file(str(path)):
         if content[:4] != bytes((0, 0, 8, dimensions)):
-            raise ValueError(f"it is no IDX file of bytes with {dimensions} dimensions")
+            raise ValueError(f"it is not an IDX file of bytes with {dimensions} dimensions")
         shape = struct.unpack(f">{dimensions}I", content[4:begin])
         return np.frombuffer(content, np.uint8, offset=begin).reshape(shape)
 

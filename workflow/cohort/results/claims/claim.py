@@ -332,8 +332,8 @@ class ClaimAlong(Claim):
 
 
 def above(first: Number, second: Number, margin: float = 0.0) -> Number:
-    """By how much the first value exceeds the second beyond the margin, of which one of -TIE lets a
-    tie pass; seed by seed for arrays."""
+    """By how much the first value exceeds the second beyond the margin, seed by seed for arrays. A
+    margin of -TIE lets a tie pass."""
     apart = np.where(first == second, 0.0, first - second)  # never is as late as never
     return np.round(apart - margin, 9)
 

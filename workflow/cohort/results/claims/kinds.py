@@ -108,8 +108,8 @@ class Order(base.ClaimAlong):
 @dataclass(frozen=True, kw_only=True)
 class Range(base.ClaimAlong):
     """The metric is above a number, below one, or both; or its values along a label lie at most
-    `within`, or more than `beyond`, apart. It is so for each combination of the other labels,
-    without `along` for each setting."""
+    `within`, or more than `beyond`, apart. This must hold for each combination of the other labels
+    or, without `along`, in each setting."""
 
     name: ClassVar[str] = "range"
     min_points = 2

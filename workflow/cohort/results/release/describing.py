@@ -136,7 +136,7 @@ def _run(run: Record) -> list[Entity]:
 
 
 def _value(name: str, value: Any) -> Entity:
-    """A value of an input, whose id says both."""
+    """The entity of one input value; its id combines the input's name and the value."""
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
     key = quote(text.translate({ord(mark): None for mark in ' "{}'}), safe=":,")
     return _entity(f"#{name}={key}", "PropertyValue", name=name, value=text)

@@ -41,8 +41,8 @@ Checks = Iterator[tuple[bool | np.bool, str, str]]
 
 @dataclass
 class RestoreOutcome:
-    """What became of the runs of a release, by digest: restored, already here, the same or another
-    one, planned by no study, or in training here."""
+    """What became of a release's runs, by digest: restored, already here (identical or different),
+    planned by no study, or in training here."""
 
     restored: list[str] = field(default_factory=list)
     present: list[str] = field(default_factory=list)

@@ -281,7 +281,7 @@ def _figure(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> ItemView:
 
 
 def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> ItemView:
-    """What figures and tables share."""
+    """The content of a page's item that figures and tables have in common."""
     figure = FIGURE.fullmatch(item["name"]) if spec["source"] else None
     number = f"Fig. {figure[1]}: " if figure else ""  # fig05 of a paper is its Fig. 5
     return {

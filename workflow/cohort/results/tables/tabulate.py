@@ -123,7 +123,7 @@ class Layout:
         return f"Everywhere: {', '.join(self.constants)}." if self.constants else ""
 
     def condensed(self) -> Layout:
-        """Without rows and columns that have no number; what all rows share becomes constants."""
+        """Drop rows and columns without a number; turn what all rows share into constants."""
         is_empty = attrgetter("is_empty")
         rows = [row for row in self.rows if not all(map(is_empty, row[1]))]
         words, entries = zip(*rows, strict=True) if rows else ((), ())
@@ -155,7 +155,7 @@ def rounded(value: float, metric: Metric) -> str:
 
 
 def short_titles(measures: Mapping[str, list[Result]]) -> list[str]:
-    """The titles of measures without where they were taken, if that tells them apart."""
+    """The titles of measures, without the rounds they are from if that still tells them apart."""
     short = [METRICS[results[0].metric].label for results in measures.values()]
     return short if len(set(short)) == len(short) else list(measures)
 

@@ -28,7 +28,7 @@ class Unusable(Exception):
 
 
 def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None) -> None:
-    """Write a checkpoint and keep the last. `cursor`: where a run inside a round stands."""
+    """Write a checkpoint; keep the previous one. `cursor`: clients already done in this round."""
     arrays = map(_tensors, (state.selector, state.reports, state.history.arrays()))
     parts, tensors = (state.weights, state.server, *arrays, cursor or {}), Weights()
     for part, values in zip(PARTS, parts, strict=True):

@@ -47,7 +47,7 @@ def become_host(folder: Path, digest: str, is_done: Callable[[], bool]) -> IO[st
         host = try_lock(folder / HOST)
         if host is None:
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # like SIGTERM: nothing is to be saved
-            print("trained in a stack of cells by another process, as long as it runs", flush=True)
+            print("another process trains this cell in its stack, while that one runs", flush=True)
         while host is None and request_file.exists() and not is_done():
             time.sleep(machine.POLL_SECONDS)
             host = try_lock(folder / HOST)

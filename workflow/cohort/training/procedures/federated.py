@@ -210,7 +210,7 @@ class FederatedRounds(Rounds):
         self, cohort: np.ndarray, counts: np.ndarray, pool: Pool, ledger: Ledger
     ) -> np.ndarray:
         """Whether each client's update, of its label counts in this round, is in time. The steps
-        and updates of the others are charged, but not computed, because nobody looks at them."""
+        and updates of the others are charged, but not computed, because they are not used."""
         settings, sizes = self.task.settings, counts.sum(axis=1)
         steps, per_epoch = np.array([local_steps(size, settings) for size in sizes]).T
         if pool.probes is not None:  # which is the whole first epoch if J counts epochs

@@ -182,7 +182,7 @@ class FedTan(Procedure):
     round together, layer by layer: each normalizes by the plain averages of all clients' means and
     variances, and receives the averages of the gradients of these. All other steps are local. Then
     everything is averaged by size, the running statistics too. If all batches and all shards have
-    one size, the first steps are together one of SGD on the union of the batches. As in its
+    one size, the first steps together are one SGD step on the union of the batches. As in its
     authors' code, momentum begins anew after this step."""
 
     name: ClassVar[str] = "fedtan"

@@ -1,5 +1,5 @@
-"""The other kinds: how far strategies are ahead of a baseline across settings, which are everything
-about a run but the strategy (or another hue), the seed and the panel; one metric of clients against
+"""Figures of other kinds: how far strategies are ahead of a baseline across settings (a setting is
+all of a run but its strategy or other hue, its seed and its panel); one metric of clients against
 another; and how many samples of each class clients have."""
 
 from __future__ import annotations
