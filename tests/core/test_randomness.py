@@ -21,7 +21,7 @@ from cohort.training import task, updates
 from cohort.training.cell import Cell, cell_of
 from cohort.training.procedures import gathering
 from cohort.training.procedures.procedure import Federated
-from cohort.training.trainers import serial, trainer
+from cohort.training.trainers import trainer
 
 BASE = {"seed": 3, "purpose": "batches", "round": 5, "client": 7}
 CHANGES = [{"seed": 4}, {"purpose": "batch"}, {"purpose": "Batches"}, {"round": 6}, {"client": 8}]
@@ -66,7 +66,7 @@ def addresses(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
     drawing = [deal, sampling, randomness, trainer, updates, gathering]
     for module in drawing:
         monkeypatch.setattr(module, "generator", watched(generator))
-    for module in (serial, task):
+    for module in (updates, task):
         monkeypatch.setattr(module, "torch_seed", watched(torch_seed))
     return result
 

@@ -167,7 +167,12 @@ def test_a_selector_that_remembers_otherwise_is_found(key: str, monkeypatch: pyt
 @pytest.mark.parametrize("key", keys_with("partition:", "borrow"))
 def test_a_partition_that_borrows_otherwise_is_found(key: str, monkeypatch: pytest.MonkeyPatch):
     """The same samples, each one client further on."""
-    perturb(monkeypatch, key, "borrow", lambda parts: (parts[0], [parts[1][-1], *parts[1][:-1]]))
+    perturb(
+        monkeypatch,
+        key,
+        "borrow",
+        lambda parts: (parts[0], [parts[1][-1], *parts[1][:-1]], parts[2]),
+    )
     assert complaint(key, read()) == MOVED.format(key)
 
 

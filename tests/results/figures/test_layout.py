@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from cohort.results.figures.draw import make_figure
-from cohort.results.figures.theme import METHOD_COLOR, Style, deviation_limits
+from cohort.results.figures.theme import DASHES, METHOD_COLOR, Style, deviation_limits
 from tests.results.figures.samples import NAMES, Draw, Metrics, Spec
 
 
@@ -114,7 +114,7 @@ def test_all_strategies_look_different_and_a_papers_own_like_no_other() -> None:
     for own in ([], ["strategy 7"]):
         style = Style(orders={}, titles={}, strategies=names, methods=own)
         colors = style.colors("strategy", names)
-        dashes = {name: style.dash("strategy", name) for name in names}
+        dashes = {name: style.look("strategy", name, DASHES) for name in names}
         assert len({(colors[name], str(dashes[name])) for name in names}) == 16
         assert [name for name in names if dashes[name] == "-"] == (own or ["fedavg"])
         for name in ("fedavg", *own):
@@ -130,6 +130,9 @@ def test_an_invented_name_that_is_a_strategys_looks_like_the_strategy() -> None:
     shown = style.colors("series", orders["series"])
     for series, strategy in (("FedNova", "fednova"), ("mine", "mine")):
         assert shown[series] == style.colors("strategy", names)[strategy]
-        assert style.dash("series", series) == style.dash("strategy", strategy)
+        assert style.look("series", series, DASHES) == style.look("strategy", strategy, DASHES)
     assert [name for name, color in shown.items() if color == METHOD_COLOR] == ["mine"]
-    assert len({(color, str(style.dash("series", name))) for name, color in shown.items()}) == 4
+    assert (
+        len({(color, str(style.look("series", name, DASHES))) for name, color in shown.items()})
+        == 4
+    )

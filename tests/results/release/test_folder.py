@@ -108,8 +108,8 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "cannot be read": lambda folder: (folder / "manifest.json").write_text("{"),
     "is missing": lambda folder: (folder / "curves.parquet").unlink(),
     "another SHA-256": lambda folder: (folder / "curves.parquet").write_bytes(b"others"),
-    'no valid runs .*"digest"': _curves(lambda table: table.drop_columns(["digest"])),
-    "no valid runs .*is not the name": _curves(
+    'the runs of a release .*"digest"': _curves(lambda table: table.drop_columns(["digest"])),
+    "the runs of a release .*is not the name": _curves(
         lambda table: table.set_column(2, "metric", pa.array(["../x"] * len(table)))
     ),
 }

@@ -205,9 +205,10 @@ def released_lines(plan: Plan, missing: Iterable[Cell]) -> Iterator[str]:
             released[study] = digests.intersection(read_digests(folder))
     if count := len(set().union(*released.values())):
         command = " ".join(["cohort restore", *(study for study in released if released[study])])
-        scale = "" if plan.scale == FULL else f" --scale {plan.scale}"
+        command += "" if plan.scale == FULL else f" --scale {plan.scale}"
+        command += f" --seeds {seeds}" if (seeds := plan.config.get("seeds")) else ""
         verb = "is" if count == 1 else "are"
-        yield f"{count:,} of {len(digests):,} missing cells {verb} released: {command}{scale}"
+        yield f"{count:,} of {len(digests):,} missing cells {verb} released: {command}"
 
 
 class PlannedItem(NamedTuple):

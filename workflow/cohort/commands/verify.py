@@ -120,19 +120,19 @@ def _accepted_runs(plan: Plan, folders: Sequence[Path]) -> list[Record]:
     if strangers := sorted(names.keys() - plan.cells.keys()):
         name = names[strangers[0]]
         raise UserError(f"{name} is of no study here: its settings or selector changed")
-    cells, runs = {digest: plan.cells[digest] for digest in names}, list[Record]()
+    cells, runs = {digest: plan.cells[digest] for digest in names}, dict[str, Record]()
     for ours in release_folders(all_studies()).values():
         restore(ours, str(ours), cells)
     for folder in folders:
         outcome = restore(folder, str(folder), cells)
         for digest, (here, handed_in) in outcome.different.items():
             check_same(f"{names[digest]}, compared with ours,", here, handed_in)
-            runs.append(handed_in)
-        runs += [read(cells[digest].path) for digest in outcome.restored]
-    for run in runs:
+            runs[digest] = handed_in
+        runs |= {digest: read(cells[digest].path) for digest in outcome.restored}
+    for run in runs.values():
         if changed := user_files.changed_files(run.header["provenance"]):
             raise UserError(f"{names[run.header['digest']]} was made by another {changed[0]}")
-    return runs
+    return list(runs.values())
 
 
 def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) -> None:

@@ -51,7 +51,6 @@ class Driver:
         self.stages = stages.Stages(plan, workflow, self.limit_memory)
         self.stopping = Stopping(workflow)
         self.lock: IO[str] | None = None
-        self.already_recorded: list[Cell] = []
         self.in_module = not workflow.modifier.is_main_snakefile()
 
     def set_up(self) -> None:
@@ -76,8 +75,6 @@ class Driver:
             for note in self.plan.notes:
                 self.plan.on_note(note)
             self.limit_memory()
-            cells = self.plan.cells.values()
-            self.already_recorded = [cell for cell in cells if os.path.exists(cell.path)]
 
     def limit_memory(self) -> None:
         """Start only as many local jobs at once as fit into memory, unless a limit is set; call it
@@ -103,7 +100,9 @@ class Driver:
         jobs, delete leftovers and install the signal handlers."""
         if self.plan is None or self.lock is not None:  # another workflow may call it once more
             return
-        if any(stages.trains(job.rule) for job in self.workflow.dag.needrun_jobs()):
+        dag = self.workflow.dag
+        lacking = [job for job in dag.needrun_jobs() if stages.trains(job.rule)]
+        if lacking:
             # by which Snakemake would train finished cells again, for edited code or lost shards
             others = sorted({str(trigger) for trigger in self.workflow.rerun_triggers} - TRIGGERS)
             if others:
@@ -116,10 +115,11 @@ class Driver:
         with explain_errors(paths.RESULTS):
             self.lock = lock_directory()
             freeze_plan(self.plan)
-            # An orphan may have published others since, which Snakemake deletes before their jobs.
-            remove_published_originals(self.already_recorded)
-            known = {cell.path for cell in self.already_recorded}
-            keep_new_records(cell for cell in self.plan.cells.values() if cell.path not in known)
+            # An orphan may have published some since, which Snakemake deletes before their jobs.
+            missing = {str(file) for job in lacking for file in dag.reason(job).missing_output}
+            cells = self.plan.cells.values()
+            remove_published_originals(cell for cell in cells if cell.path not in missing)
+            keep_new_records(cell for cell in cells if cell.path in missing)
         # Snakemake's default limit of jobs per second starts a timer for every job that ends, and
         # each wakes the scheduler every second from then on, which takes more and more of a core.
         limit = self.workflow.scheduling_settings.max_jobs_per_timespan

@@ -88,9 +88,14 @@ class Stages:
         """What is declared of a cell's data set, as in the plan of its data."""
         return self.planned(paths.digest_in(cell.inputs["data"])).settings
 
+    @exit_on_error
     def raw(self, wildcards: Wildcards) -> dict[str, Any]:
         """The source and checksums of a raw file."""
-        return dict(self.plan.datasets[wildcards.dataset]["files"][wildcards.file])
+        dataset, datasets = wildcards.dataset, self.plan.datasets
+        check_allowed(dataset, datasets, f"there is no data set '{dataset}'")
+        files = datasets[dataset]["files"]
+        check_allowed(wildcards.file, files, f"{dataset} has no file '{wildcards.file}'")
+        return dict(files[wildcards.file])
 
     @exit_on_error
     def sources(self, wildcards: Wildcards) -> Files:
@@ -103,6 +108,8 @@ class Stages:
         None where the record exists: it stays valid when shards or data were deleted. With options
         that make Snakemake train it nevertheless (-F, -R, -f) it needs them again."""
         cell = self.cell(wildcards.digest)
+        if cell.path != (asked := f"{paths.CELLS}/{wildcards.cell}-{cell.digest}.h5"):
+            raise UserError(f"{asked}: the cell of this digest is {cell.path}")
         if self._plan is None:  # note the cells of this job, for the processes that train them
             os.environ[GROUP] = f"{os.environ.get(GROUP, '')} {cell.digest}"
         else:
@@ -184,6 +191,8 @@ class Stages:
     def claim_inputs(self, wildcards: Wildcards) -> Files:
         """The input files by which a study's claims are judged: metrics and the paper's values."""
         study = self._study(wildcards)
+        if not study.claims:
+            raise UserError(f"{study.name} has no claims")
         metrics = (self.plan.layout.metrics(study.name, key) for key in study.claimed())
         return [*metrics, *(str(file) for file in paper_files(study.name) if file.exists())]
 

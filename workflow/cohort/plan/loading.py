@@ -1,6 +1,7 @@
 """Load the config and plan the cells of its studies: one `load` for Snakemake and the command line.
 It reads YAML files, and looks whether data sets behind a login are available."""
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -18,7 +19,6 @@ from cohort.plan.schemas import Validator
 from cohort.plan.study import Row, Study, check_only, is_wanted, parse_only
 from cohort.plan.yaml_files import read_yaml
 from cohort.results.series import FULL
-from cohort.settings import PlannedFile
 from cohort.training.cell import Cell
 
 STUDIES = CONFIG / "studies"
@@ -51,7 +51,10 @@ class Plan:
         self._resolver = Resolver(self.datasets, self.strategies, self.validator.check_part)
         self.cells, self.shards = self._resolver.cells, self._resolver.shards
         self.data = self._resolver.data
-        self._availability = Availability(self.datasets, config.get("data_mirror", ""))
+        self._has_data = functools.cache(self._find_data)
+        if mirror := config.get("data_mirror"):
+            with errors_at("config/config.yaml or --config"):
+                check_mirror(mirror)
         self._only = parse_only(config.get("only", ""))
 
     @property
@@ -64,7 +67,7 @@ class Plan:
         """The study expanded at the config's scale. Raise UserError for a mistake in its file."""
         if name not in self.studies:
             study, notes = self._expanded(study_file(name), self._content(name))
-            study, skipped = self._availability.filter(study, self._resolver)
+            study, skipped = self._runnable(study)
             self.studies[name] = replace(study, notes=[*notes, *skipped])
             for note in self.studies[name].notes:
                 self.notes.append(note)
@@ -87,6 +90,50 @@ class Plan:
             extended = extended_experiments(content, self._content, all_studies())
         scale, seeds = (self.scale, self._default), self.config.get("seeds", 0)
         return Expansion(file, content, *scale, seeds, self._resolver, extended).study()
+
+    def _runnable(self, study: Study) -> tuple[Study, list[str]]:
+        """Split off cells without a record that cannot be run here: return the study without them
+        and what can no longer be drawn, and a note on each experiment that lost cells."""
+        kept, skipped, notes = {}, {}, list[str]()
+        for name, experiment in study.experiments.items():
+            lacks = {row.digest: self._lack(self.cells[row.digest]) for row in experiment.rows}
+            rows = [row for row in experiment.rows if not lacks[row.digest]]
+            if rows:
+                kept[name] = replace(experiment, rows=rows)
+            if reasons := list(filter(None, lacks.values())):
+                lost = [row for row in experiment.rows if lacks[row.digest]]
+                skipped[name] = [(row, lacks[row.digest]) for row in lost]
+                specs = study.drawn_items().items()
+                gone = [key for key, spec in specs if spec["experiment"] == name and not rows]
+                undrawn = f" ({', '.join(gone)} cannot be drawn)" if gone else ""
+                where = f"{study.name}.{name}: {len(reasons)} of {counted(len(lacks), 'cell')}"
+                notes.append(f"{where} skipped: {'; '.join(dict.fromkeys(reasons))}{undrawn}")
+        figures = {key: spec for key, spec in study.figures.items() if spec["experiment"] in kept}
+        tables = {key: spec for key, spec in study.tables.items() if spec["experiment"] in kept}
+        fields: dict[str, Any] = {"experiments": kept, "skipped": skipped}
+        return replace(study, figures=figures, tables=tables, **fields), notes
+
+    def _lack(self, cell: Cell) -> str:
+        """What a cell lacks to run here: data behind a login, or a package that its procedure
+        needs; empty if it lacks nothing or has a record."""
+        dataset, lacks = cell.settings.dataset, ""
+        if not self._has_data(dataset):
+            logins = (file.get("login") for file in self.datasets[dataset]["files"].values())
+            pages = " and ".join(dict.fromkeys(filter(None, logins)))
+            lacks = f"{dataset} is behind a login ({pages}); set data_mirror"
+        if package := cell.procedure.missing_package():
+            install = f"which is not installed; pip install {package}"
+            lacks = f"procedure '{cell.procedure}' needs the package {package}, {install}"
+        return lacks if lacks and not Path(cell.path).exists() else ""
+
+    def _find_data(self, dataset: str) -> bool:
+        """Whether all files of a data set that are behind a login are here, or what is made of
+        them, or a way to them."""
+        data, mirror = self._resolver.plan_data(dataset), self.config.get("data_mirror", "")
+        files = self.datasets[dataset]["files"].items()
+        names = [name for name, file in files if "login" in file]
+        missing = (name for name in names if not Path(data.inputs[name]).exists())
+        return Path(data.path).exists() or all(files_in_mirror(mirror, {n}) for n in missing)
 
     def _content(self, name: str) -> dict[str, Any]:
         """Read a study's file, validated against the schema; once for each study."""
@@ -120,64 +167,6 @@ class Plan:
     def dataset_info(self, cell: Cell) -> DatasetInfo:
         """What config/datasets.yaml says of a cell's data set."""
         return self.datasets[cell.settings.dataset]
-
-
-class Availability:
-    """Which cells can run here. Those of a data set that is behind a login and not here, or whose
-    procedure needs a package that is not installed, are skipped with a note, not an error."""
-
-    def __init__(self, datasets: Mapping[str, Any], mirror: str):
-        self._datasets, self._mirror = datasets, mirror
-        self._available: dict[str, bool] = {}
-        if mirror:
-            with errors_at("config/config.yaml or --config"):
-                check_mirror(mirror)
-
-    def filter(self, study: Study, resolver: Resolver) -> tuple[Study, list[str]]:
-        """Split off cells without a record that cannot be run here: return the study without them
-        and what can no longer be drawn, and a note on each experiment that lost cells."""
-        data = {planned.path: planned for planned in resolver.data.values()}
-        kept, skipped, notes = {}, {}, list[str]()
-        for name, experiment in study.experiments.items():
-            cells = {row.digest: resolver.cells[row.digest] for row in experiment.rows}
-            lacks = {
-                key: self._lack(cell, data[cell.inputs["data"]]) for key, cell in cells.items()
-            }
-            lacking = {digest: lack for digest, lack in lacks.items() if lack}
-            rows = [row for row in experiment.rows if row.digest not in lacking]
-            if rows:
-                kept[name] = replace(experiment, rows=rows)
-            if lacking:
-                lost = [row for row in experiment.rows if row.digest in lacking]
-                skipped[name] = [(row, lacking[row.digest]) for row in lost]
-                specs = study.drawn_items().items()
-                gone = [key for key, spec in specs if spec["experiment"] == name and not rows]
-                undrawn = f" ({', '.join(gone)} cannot be drawn)" if gone else ""
-                reasons = "; ".join(dict.fromkeys(lacking.values()))
-                where = f"{study.name}.{name}: {len(lacking)} of {counted(len(cells), 'cell')}"
-                notes.append(f"{where} skipped: {reasons}{undrawn}")
-        figures = {key: spec for key, spec in study.figures.items() if spec["experiment"] in kept}
-        tables = {key: spec for key, spec in study.tables.items() if spec["experiment"] in kept}
-        study = replace(study, experiments=kept, skipped=skipped)
-        return replace(study, figures=figures, tables=tables), notes
-
-    def _lack(self, cell: Cell, data: PlannedFile) -> str:
-        """What a cell lacks to run here, a phrase; empty if it lacks nothing or has a record."""
-        dataset, lacks = data.settings["dataset"], ""
-        files = self._datasets[dataset]["files"].items()
-        logins = {name: file["login"] for name, file in files if "login" in file}
-        if dataset not in self._available:
-            missing = [name for name in logins if not Path(data.inputs[name]).exists()]
-            self._available[dataset] = Path(data.path).exists() or all(
-                files_in_mirror(self._mirror, {name}) for name in missing
-            )
-        if not self._available[dataset]:
-            pages = " and ".join(dict.fromkeys(logins.values()))
-            lacks = f"{dataset} is behind a login ({pages}); set data_mirror"
-        if package := cell.procedure.missing_package():
-            install = f"which is not installed; pip install {package}"
-            lacks = f"procedure '{cell.procedure}' needs the package {package}, {install}"
-        return lacks if lacks and not Path(cell.path).exists() else ""
 
 
 def load(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:

@@ -2,11 +2,11 @@
 key, and what jsonschema says of it.
 
 The schemas in config/schemas refer to those of the config's parts, which are derived from the
-components themselves, as `cohort:settings` and so on. Their keyword `cases`, which is not in JSON
-Schema, picks a mapping's schema by one of its keys (`_localized` writes it for editors).
+components themselves, as `cohort:settings` and so on.
 """
 
 import contextlib
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -102,7 +102,10 @@ def _component_schema(
         "type": "object",
         "properties": {key: {"enum": list(components)}},
         "required": [key, *(["experiment"] if frame else [])],
-        "cases": {"key": key, "schemas": schemas},
+        "allOf": [
+            {"if": {"properties": {key: {"const": name}}, "required": [key]}, "then": schema}
+            for name, schema in schemas.items()
+        ],
     }
 
 
@@ -130,16 +133,9 @@ def _is_number(checker: Any, value: Any) -> bool:
     return bool(Draft202012Validator.TYPE_CHECKER.is_type(value, "number")) and math.isfinite(value)
 
 
-def _cases(validator: Any, cases: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
-    """Yield the errors of a mapping by the schema that its key picks, if the key picks one."""
-    name = value.get(cases["key"]) if isinstance(value, dict) else None
-    if isinstance(name, str) and name in cases["schemas"]:
-        yield from validator.descend(value, cases["schemas"][name])
-
-
 Strict = extend(
     Draft202012Validator,
-    {"pattern": _pattern, "cases": _cases},
+    {"pattern": _pattern},
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine("number", _is_number),
 )
 
@@ -175,32 +171,11 @@ class Validator:
 
     def self_contained(self, schema: str) -> Schema:
         """`{schema}.schema.yaml` with the derived schemas that it refers to among its `$defs`."""
-        parts: Schema = {}
-        content: Schema = self._localized(_named_schema(schema), parts)
-        return content | {"$defs": content.get("$defs", {}) | parts}
-
-    def _localized(self, schema: Any, parts: Schema) -> Any:
-        """The schema with `#/$defs/part` for each `cohort:part`; the parts are added to `parts`."""
-        if isinstance(schema, list):
-            return [self._localized(item, parts) for item in schema]
-        if not isinstance(schema, dict):
-            return schema
-        uri = schema.get("$ref")
-        if uri in self.derived:
-            part = uri.partition(":")[2]
-            if part not in parts:
-                parts[part] = {}  # parts refer to each other
-                parts[part] = self._localized(self.derived[uri], parts)
-            schema = schema | {"$ref": f"#/$defs/{part}"}
-        if "cases" in schema:  # JSON Schema tests one case after another
-            key, schemas = schema["cases"]["key"], schema["cases"]["schemas"]
-            cases = [
-                {"if": {"properties": {key: {"const": name}}, "required": [key]}, "then": case}
-                for name, case in schemas.items()
-            ]
-            schema = {name: value for name, value in schema.items() if name != "cases"}
-            schema |= {"allOf": cases}
-        return {key: self._localized(value, parts) for key, value in schema.items()}
+        content, parts = _named_schema(schema), dict[str, Schema]()
+        while missing := {*re.findall(r'"cohort:(\w+)"', json.dumps([content, parts]))} - {*parts}:
+            parts |= {part: self.derived[f"cohort:{part}"] for part in sorted(missing)}
+        text = json.dumps(content | {"$defs": content.get("$defs", {}) | parts})
+        return json.loads(text.replace('"cohort:', '"#/$defs/'))
 
 
 def _sentence(error: ValidationError) -> str:

@@ -99,8 +99,9 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str], *, narro
         for (position, panel), title in zip(panels.items(), titles, strict=True):
             _draw_panel(part, grid[position], panel, rows, cells, style)
             grid[position].set_title(title)
-        if not len(rows):
-            first.set(xticks=[], yticks=[])  # the panels share their axes
+        if not len(rows):  # the panels of a part share their axes, perhaps with other parts'
+            first.set(yticks=[])
+            first.set(**{} if share_x and any(map(len, measured)) else {"xticks": []})
     for (part_kind, *_), rows, grid in zip(parts, measured, grids, strict=True):
         for position, panel in panels.items():
             part_kind.annotate(grid[position], select(rows, panel), style)

@@ -140,7 +140,7 @@ class Kind(Item):
 
     def line_props(self, value: str, style: Style, color: str) -> dict[str, Any]:
         """How the line of a value of the hue looks, as matplotlib's properties."""
-        return {"color": color, "linestyle": style.dash(self.hue, value)}
+        return {"color": color, "linestyle": style.look(self.hue, value, theme.DASHES)}
 
     def handle(self, value: str, style: Style, color: str) -> Any:
         """The legend's handle for a value of the hue in this color."""

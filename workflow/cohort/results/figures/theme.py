@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from textwrap import fill
@@ -93,18 +93,10 @@ class Style(Names):
         by_value = dict(zip(scale, map(mpl.colors.to_hex, shades), strict=True))
         return {value: by_value[value] for value in values}
 
-    def dash(self, hue: str, value: str) -> Any:
-        """The dashes of a value's line, solid for the paper's own method or else the first name.
-        Names differ in them as well as in color: of curves that coincide both are seen."""
-        return DASHES[self._color_and_dash(hue, value)[1] % len(DASHES)]
-
-    def marker(self, hue: str, value: str) -> str:
-        """The marker of a value's line, another one for neighbors."""
-        return MARKERS[self._color_and_dash(hue, value)[1] % len(MARKERS)]
-
-    def hatch(self, hue: str, value: str) -> str:
-        """The hatching of a value's bars, none where its line would be solid."""
-        return HATCHES[self._color_and_dash(hue, value)[1] % len(HATCHES)]
+    def look(self, hue: str, value: str, looks: Sequence[Any]) -> Any:
+        """A value's dashes, marker or hatching, of these `looks`: the first for the paper's own
+        method or else the first name. So curves and bars differ in more than their color."""
+        return looks[self._color_and_dash(hue, value)[1] % len(looks)]
 
     def stroke(self, hue: str, value: str) -> dict[str, float]:
         """The width and order of a line: the paper's own method is thick, behind the thin ones."""

@@ -3,7 +3,6 @@ their checksums; the same tables as pandas frames. docs/records.md describes eve
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import tempfile
@@ -21,7 +20,7 @@ from pyarrow import parquet
 from cohort.core.errors import UserError, check_allowed
 from cohort.core.files import sha256, write_text
 from cohort.core.paths import RELEASED
-from cohort.core.sealed_json import read_sealed, to_sealed_json
+from cohort.core.sealed_json import explain_unreadable, read_sealed, to_sealed_json
 from cohort.core.shipped import ROOT, shipped
 from cohort.records.history import PROFILE, History
 from cohort.records.record import FORMAT as RECORD_FORMAT
@@ -50,7 +49,7 @@ Row = dict[str, Any]
 Columns = dict[str, Any]
 
 FORMAT = 1
-MANIFEST = "manifest.json"
+MANIFEST, KIND = "manifest.json", "the runs of a release"
 LICENSE = "CC-BY-4.0"
 CITE = "Cite Cohort (CITATION.cff) and the papers whose methods were run (README.md lists them)."
 DICTIONARIES = ("digest", "group", "metric")
@@ -110,15 +109,17 @@ def release_folders(studies: Iterable[str]) -> dict[str, Path]:
 
 def read_release(folder: Path, digests: Collection[str] | None = None) -> list[Record]:
     """Read the runs of a release, or those with these digests; UserError if any is not valid."""
-    with _explain(folder):
-        return list(records_of(read_tables(folder, digests)))
+    tables = read_tables(folder, digests)
+    with explain_unreadable(folder, KIND, _again(folder)):
+        return list(records_of(tables))
 
 
 def read_digests(folder: Path) -> list[str]:
     """The digests of a release's runs. Raise UserError unless its checksums fit."""
     manifest = _check_files(folder)
-    with _explain(folder), _open_table(folder / "runs.parquet", manifest) as table:
-        return table.read(columns=["digest"])["digest"].to_pylist()
+    with explain_unreadable(folder, KIND, _again(folder)):
+        runs = _open_table(folder / "runs.parquet", manifest)
+        return runs.read(columns=["digest"])["digest"].to_pylist()
 
 
 def read_tables(folder: Path, digests: Collection[str] | None = None) -> dict[str, pa.Table]:
@@ -126,8 +127,8 @@ def read_tables(folder: Path, digests: Collection[str] | None = None) -> dict[st
     UserError unless its checksums fit."""
     manifest, tables = _check_files(folder), {}
     for name in manifest["files"]:
-        with _explain(folder), _open_table(folder / name, manifest) as table:
-            rows = table.read()
+        with explain_unreadable(folder, KIND, _again(folder)):
+            rows = _open_table(folder / name, manifest).read()
             if digests is not None and len(digests) < manifest["runs"]:
                 rows = rows.filter(pc.is_in(rows["digest"].cast("string"), pa.array(list(digests))))
             tables[Path(name).stem] = rows
@@ -167,18 +168,6 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         reason = f"{problem.json_path.removeprefix('$.')}: {problem.message:.100}"
         raise UserError(f"{file} is not the manifest of a release ({reason}); {_again(folder)}")
     return manifest
-
-
-@contextlib.contextmanager
-def _explain(folder: Path) -> Iterator[None]:
-    """Turn any error of a release into a UserError: tables from outside may raise anything."""
-    try:
-        yield
-    except UserError:
-        raise
-    except Exception as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise UserError(f"{folder} holds no valid runs ({reason}); {_again(folder)}") from None
 
 
 def _again(folder: Path) -> str:

@@ -298,7 +298,7 @@ def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> La
     is_cheaper = comparison.has_paper and scale != FULL
     seeds = sorted(set().union(*(result.values for result in results)))
     note = f"{measured}mean ± standard deviation over seeds {interval}(number of runs)."
-    if seeds and all(len(result.values) < 2 for result in results):
+    if any(seeds) and all(len(result.values) < 2 for result in results):  # else they are rows
         note = f"{measured}of seed{'s' if len(seeds) > 1 else ''} {listed(seeds)}."
     notes = {
         note[0].upper() + note[1:]: True,

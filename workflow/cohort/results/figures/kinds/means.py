@@ -115,7 +115,8 @@ class Curves(Averaging):
 
     def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
         for hue, color, runs in self.runs_by_hue(panel, style):
-            props = self.line_props(hue, style, color) | {"marker": style.marker(self.hue, hue)}
+            marker = {"marker": style.look(self.hue, hue, theme.MARKERS)}
+            props = self.line_props(hue, style, color) | marker
             self._draw_curve(axes, runs, props, self.has_deviations(style))
         self.draw_reference(axes)
         axes.margins(x=0.03)
@@ -447,7 +448,8 @@ class Bars(ValuePerRun):
 
     def _fill(self, value: str, style: Style) -> dict[str, str]:
         """The hatching of a hue's bars, without which they differ in color alone."""
-        return {"hatch": style.hatch(self.hue, value) * self.has_legend, "edgecolor": "#ffffff"}
+        hatch = style.look(self.hue, value, theme.HATCHES) * self.has_legend
+        return {"hatch": hatch, "edgecolor": "#ffffff"}
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         if self.is_profile:  # it has no crosses
@@ -531,5 +533,5 @@ class Lines(ValuePerRun):
             axes.plot([], [], color=theme.PAPER_GRAY, label=theme.paper_name(match), **PAPER_POINT)
 
     def line_props(self, value: str, style: Style, color: str) -> dict[str, Any]:
-        marker = {"marker": style.marker(self.hue, value), "markersize": 2.5}
+        marker = {"marker": style.look(self.hue, value, theme.MARKERS), "markersize": 2.5}
         return super().line_props(value, style, color) | style.stroke(self.hue, value) | marker

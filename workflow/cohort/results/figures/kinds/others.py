@@ -56,6 +56,8 @@ class Interval(kind.Kind):
 
     def check(self) -> None:
         statistics.check_better(self.metric)
+        if self.hue == "seed":
+            raise UserError("an interval is over seeds, which cannot be its hue")
         if self.limits:
             raise UserError(f"a figure of kind {self.name} sets its own limits; leave out limits")
 
