@@ -46,17 +46,3 @@ def test_a_cell_in_training_is_not_restored(plan: Plan, release: Path):
     (state_folder(cell.path) / LEASE).unlink()
     assert "1 run restored; 5 runs here already" in output_of("restore", "six", "--from", "offered")
     assert list(Path("results").rglob("*.state")) == []
-
-
-def test_another_release_is_named_by_runs_that_are_the_same(plan: Plan, release: Path):
-    """A record whose run differs keeps the name of the release it came from."""
-    shutil.copytree("offered", "others")
-    first, *rest = [read(finish(cell)) for cell in plan.cells.values()]
-    first.history.metrics["test_accuracy"][-1] = (10, 0.25)
-    write_release(Path("others/six"), "six", [first, *rest])
-    shutil.rmtree("results")
-    output_of("restore", "six", "--from", "offered")
-    assert "5 runs here already, bit by bit" in output_of("restore", "six", "--from", "others")
-    sources = [read(cell.path).header["restored"] for cell in plan.cells.values()]
-    names = [[source["release"] for source in several] for several in sources]
-    assert names == [["offered/six"], *[["offered/six", "others/six"]] * 5]

@@ -75,13 +75,6 @@ def test_a_selectors_parameter_reaches_the_selector(plan_of: PlanOf):
     assert [selector["buffer"] for (selector,) in settings(plan, "selector")] == [0.25, 0.5]
 
 
-def test_cells_that_two_experiments_share_are_one(plan_of: PlanOf):
-    axes = {"partition": ["iid"], "J": ["J4"], "strategy": ["fedavg"]}
-    blocks = {"main": {"axes": axes | {"seed": [0, 1]}}, "more": {"axes": axes | {"seed": [1, 2]}}}
-    plan = plan_of({}, experiments=blocks)
-    assert len(plan.cells) == 3 and len(plan.digests("study")) == 3
-
-
 @pytest.mark.parametrize(
     ("axes", "figure", "config", "expected"),
     [

@@ -20,7 +20,3 @@ def test_the_studys_own_seeds_come_first_with_their_digests(plan_of: PlanOf) -> 
     assert set(own.cells) < set(more.cells) and len(more.cells) == 4
     assert seeds(plan_of(block, config={"seeds": 1})) == [7]
     assert seeds(plan_of(block, config={"seeds": 0})) == [7, 1]
-
-
-def test_seeds_that_are_asked_for_count_at_a_cheaper_scale_too(plan_of: PlanOf) -> None:
-    assert seeds(plan_of({}, config={"seeds": 3, "scale": "reduced"})) == [0, 1, 2]

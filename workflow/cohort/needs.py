@@ -284,6 +284,8 @@ NEEDS = Catalog("cohort.needs", Need, (
 def needs_of(selector: Any) -> list[type[Need]]:
     """The needs of a selector, in alphabetical order; UserError for an unknown name."""
     which = f"{type(selector).__module__}.{type(selector).__name__}"
+    if isinstance(selector.needs, str):
+        raise UserError(f"{which}: needs is a text, but must be a set: frozenset({{'...'}})")
     for name in sorted(selector.needs):
         check_allowed(name, NEEDS, f"{which} needs '{name}', which is not known")
         if not NAME.fullmatch(name):  # its traffic is recorded by its name

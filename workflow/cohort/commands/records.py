@@ -2,7 +2,6 @@
 records, `cohort prune` deletes what no study has any more."""
 
 import argparse
-import contextlib
 import re
 import shutil
 from collections import defaultdict
@@ -73,7 +72,7 @@ def prune_command(options: argparse.Namespace) -> None:
     """Print, and with --delete delete, what no study has, whatever the scale and the seeds."""
     names, total = {"studies": all_studies(), "only": ""}, 0.0
     # A driver may be working on what studies had when it started.
-    with lock_directory() if options.delete else contextlib.nullcontext():
+    with lock_directory():
         scales = shared.load_plan(options).scales
         plans = (shared.load_plan(options, scale=scale, **names) for scale in scales)
         is_planned = planned_files(plans)

@@ -76,7 +76,9 @@ def data_command(options: argparse.Namespace) -> None:
     """Store a data set of the user's in my/data, and write its entry in my/datasets.yaml."""
     name, own_file = options.name, user_files.folder() / "datasets.yaml"
     if name in unexpanded_plan().datasets:  # a study may ask for it already
-        raise UserError(f"there is a data set '{name}' already; give yours another name")
+        raise UserError(
+            f"there is a data set '{name}' already; give yours another name, or delete its entry"
+        )
     if not re.fullmatch(DATASET, name):
         raise UserError(f"'{name}' must be a name of small letters, digits and -")
     before = own_file.read_text(encoding="utf-8").rstrip() + "\n\n" if own_file.exists() else ""
@@ -123,10 +125,13 @@ def doctor_command(options: argparse.Namespace) -> None:
 
 def findings(plan: Plan) -> Iterator[tuple[str, str, str]]:
     """Yield what was checked, how it ended (ok, warning or failed), and a sentence on it."""
-    if locks_hold(Path(paths.RESULTS) if Path(paths.RESULTS).exists() else Path()):
-        yield "locks", "ok", "work on this machine; whether other nodes see them is up to the mount"
-    else:
-        yield "locks", "failed", "the file system has none; two jobs might train one cell"
+    try:
+        if locks_hold(Path(paths.RESULTS) if Path(paths.RESULTS).exists() else Path()):
+            yield "locks", "ok", "work on this machine; if other nodes see them is up to the mount"
+        else:
+            yield "locks", "failed", "the file system has none; two jobs might train one cell"
+    except UserError as error:
+        yield "locks", "failed", str(error)
     try:
         check_device(plan.config["device"])
         names = map(torch.cuda.get_device_name, range(torch.cuda.device_count()))

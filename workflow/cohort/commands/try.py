@@ -122,10 +122,12 @@ def _outcome(item: PlannedItem, *, is_complete: bool, against_fedavg: bool) -> I
     file = {Path(file).suffix: file for file in files}
     comparison = Comparison.read(file[".json"])
     if comparison.standings:
-        yield "\n" + Path(file[".md"]).read_text(encoding="utf-8")
+        yield "\n" + re.sub(r"<br>|\*\*", " ", Path(file[".md"]).read_text(encoding="utf-8"))
     else:
         names = Names.of(stages.style_of(item.plan, item.study, item.spec["experiment"]))
         yield from result_lines(comparison, names, against_fedavg=against_fedavg)
+    if item.plan.config.get("only"):
+        yield "this shows all runs that exist, not only those of --only"
     yield "drawn: " + ", ".join(files)
     if not is_complete:
         yield "not all cells were trained, so this shows what exists; see the errors above"

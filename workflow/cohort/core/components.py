@@ -112,10 +112,13 @@ class Catalog(Mapping[str, type[C]]):
         for module_name in sorted(names):
             del self._user_modules[module_name]
             module = user_files.import_module(self.package, module_name)
-            for cls in vars(module).values():
-                is_component = isinstance(cls, type) and issubclass(cls, self._base)
-                if not is_component or cls.__module__ != module.__name__ or "name" not in vars(cls):
-                    continue
+            classes = [cls for cls in vars(module).values() if isinstance(cls, type)]
+            own = [cls for cls in classes if cls.__module__ == module.__name__]
+            components = [cls for cls in own if issubclass(cls, self._base)]
+            named = [cls for cls in components if "name" in vars(cls)]
+            if len(components) > len(named) == 0:
+                raise UserError(f"{module.__file__}: {components[-1].__name__} needs a name")
+            for cls in named:
                 _check_class(cls, f"{module.__file__}: {cls.__name__}")
                 first = self.by_name.setdefault(cls.name, cls)
                 if first is not cls:

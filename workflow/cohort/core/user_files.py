@@ -69,7 +69,8 @@ def user_position(error: BaseException, modules: tuple[str, ...] = (f"{PACKAGE}.
     prefixes, by default the user's; empty if there is none."""
     position = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
-        if frame.f_globals.get("__name__", "").startswith(modules):
+        is_file = not frame.f_code.co_filename.startswith("<")  # as a dataclass's __setattr__ is
+        if is_file and frame.f_globals.get("__name__", "").startswith(modules):
             file = relative_path(frame.f_code.co_filename)
             position = f"{file}, line {line}, in {frame.f_code.co_name}"
     return position

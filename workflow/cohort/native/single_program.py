@@ -417,8 +417,7 @@ class FirstConvolutionCode(SingleSampleConvolutionCode):
 
 def is_single_sample(request: CodeRequest) -> bool:
     """Whether SingleSampleProgram can train a network. Linear layers must follow ReLUs, as inputs
-    of 0 get no gradient. Learning rate times proximal weight must be small: steps are divided by
-    1 minus that."""
+    of 0 get no gradient. Learning rate times proximal weight must be small."""
     options, pairs = request.options, pairwise(request.layers)
     if request.batch != 1 or options is None:
         return False

@@ -147,6 +147,9 @@ class Driver:
             print(*lines, sep="\n", file=sys.stderr)
         if reported:
             _write_indexes(self.plan)
+        elif self.plan.config.get("only") and self.stages.requested:
+            command = " ".join(["cohort draw", *self.stages.requested])
+            print(f"only trains; {command} draws what exists", file=sys.stderr)
 
     def on_error(self) -> None:
         """Restore records that Snakemake deleted, print failed cells, and draw the studies that
@@ -336,7 +339,7 @@ class Stopping:
     def finish(self) -> None:
         """Cancel jobs on the cluster if Ctrl-C stopped the driver; print what becomes of cells."""
         assert self.received is not None
-        outcome = "cells that had begun on this machine have saved a checkpoint"
+        outcome = "cells that had ended a round on this machine have saved a checkpoint"
         if not stages.trains_locally(self.workflow):
             outcome = "jobs on the cluster go on"
             if self.received is signal.SIGINT:

@@ -33,8 +33,12 @@ else:  # matplotlib, and torch, which only unfinished cells need
 def draw_studies(plan: Plan, studies: Sequence[str]) -> list[str]:
     """Draw studies as `draw_study` does, each in a process of its own; return their pages."""
     fork = multiprocessing.get_context("fork")  # the plan is shared, not copied
-    draw = stages.exit_on_error(draw_study)
-    processes = {study: fork.Process(target=draw, args=(plan, study)) for study in studies}
+
+    def draw(study: str) -> None:
+        with contextlib.suppress(KeyboardInterrupt):  # which ends this process's parent, too
+            stages.exit_on_error(draw_study)(plan, study)
+
+    processes = {study: fork.Process(target=draw, args=(study,)) for study in studies}
     for process in processes.values():
         process.start()
     for process in processes.values():

@@ -299,8 +299,10 @@ def _target_files(plan: Plan, names: list[str], item: str) -> Files:
         experiments += [(study.name, key) for key in keys]
     if plan.config.get("only"):
         rows = plan.rows(names)
-        digests = (row.digest for key in experiments for row in rows.get(key, []))
-        return [plan.cells[digest].path for digest in dict.fromkeys(digests)]
+        digests = dict.fromkeys(row.digest for key in experiments for row in rows.get(key, []))
+        if not digests and item:
+            raise UserError(f"only: no cell of {item} is as wanted")
+        return [plan.cells[digest].path for digest in digests]
     needed = []
     for key in experiments:
         needed.append(plan.layout.metrics(*key))

@@ -165,7 +165,9 @@ class Validator:
         self._check(value, {"$ref": f"cohort:{part}"})
 
     def _check(self, value: Any, schema: Schema) -> None:
-        error = best_match(Strict(schema, registry=self.registry).iter_errors(value))
+        errors = list(Strict(schema, registry=self.registry).iter_errors(value))
+        unknown = [error for error in errors if error.validator == "additionalProperties"]
+        error = best_match(unknown or errors)
         if error is not None:
             raise UserError(_sentence(error))
 

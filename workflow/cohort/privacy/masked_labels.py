@@ -107,8 +107,7 @@ class Server:
 
     def list_labels(self) -> None:
         """List all labels of the first client, then of the others those that differ from all
-        before, until the list is complete. Labels of one client differ, so they are not
-        compared."""
+        before, until the list is complete. Labels of the same client are not compared."""
         for client, pairs in zip(self.clients, self.pairs, strict=True):
             if len(self.listed) >= self.classes:
                 break

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import functools
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,12 @@ class PaperValue:
     value: float
     sd: float | None
     runs: int | None = None
+
+    @property
+    def title(self) -> str:
+        """The item as in a sentence: `Table II`."""
+        words = {"Table": "Table ", "Fig": "Figure ", "text": "text "}
+        return re.sub("^(Table|Fig|text)[:-]?", lambda match: words[match[1]], self.item)
 
     def fits(self, labels: Labels) -> bool:
         """Whether these labels contradict none that the paper states for the value."""

@@ -4,7 +4,7 @@ returns is checked before it can reach a record. A mistake ends the run with one
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, SupportsFloat, TypeVar
 
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from cohort.core import UserError, user_files
 from cohort.core.metric import ROUNDING
+from cohort.needs import NEEDS
 from cohort.selection import Selector
 from cohort.selection import selector as abilities
 from cohort.selection.selector import Clients, Metrics, Reports, Rng, State, View
@@ -53,12 +54,16 @@ def locate_errors(strategy: str, round: int) -> Iterator[None]:
         position = user_files.user_position(error, COMPONENTS)
         *_, (innermost, _) = traceback.walk_tb(error.__traceback__)
         if innermost.f_globals.get("__name__") in READERS:
-            position = "a component returned what cannot be used"
+            position = "a component takes other arguments or returned what cannot be used"
         if not position:
             raise
         reason = f"{type(error).__name__}: {error}"
         if "read-only" in reason or "mappingproxy" in reason:
             reason += "; what a component is given is read-only: change a copy and return it"
+        if isinstance(error, FrozenInstanceError):
+            reason += "; a component keeps nothing: put it into the state that is returned"
+        if isinstance(error, KeyError) and error.args[0] in NEEDS:
+            reason += "; the selector must list it in needs"
         raise UserError(f"{where}: {position}: {reason}") from error
 
 

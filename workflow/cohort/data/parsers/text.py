@@ -117,8 +117,7 @@ def _plays(lines: list[str]) -> list[tuple[str, dict[str, list[str]]]]:
 class Covtype(Parser):
     """Parses COVTYPE's two largest of seven kinds of forest: spruce and fir is class 0, lodgepole
     pine class 1. A row is ten numbers, then four wilderness areas and 40 soil types as zeros and
-    ones, then the kind. A fifth is drawn for testing, because the publisher's split, 4 to 96, is of
-    all seven kinds."""
+    ones, then the kind. A fifth is drawn for testing: the publisher's split is of all kinds."""
 
     name: ClassVar[str] = "covtype"
 

@@ -22,8 +22,7 @@ else:
 NOTHING, NEVER = float("nan"), float("inf")
 
 Reported = tuple[paper.PaperValue | None, list[paper.PaperValue]]
-"""What the paper reports of a point: its value, and the curve from which that can be read. Either
-may be missing."""
+"""What the paper reports of a point: a value, and the curve that it is on; both may be missing."""
 
 
 @dataclass(frozen=True)

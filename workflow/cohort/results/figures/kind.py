@@ -97,10 +97,11 @@ class Kind(Item):
         return (self.metric,)
 
     def measures(self) -> list[Measure]:
-        """The measures that compare its runs: its metrics by round, or else the accuracy."""
+        """The measures that compare its runs: its metrics by round, or each strategy's accuracy."""
         at, paper = getattr(self, "at", ""), getattr(self, "paper", "")
         metrics = [part.metric for part in self.by_metric() if METRICS[part.metric].by == "round"]
         labels = tuple(label for label in self.labels() if label not in (CLIENT, "class", "seed"))
+        labels = labels if metrics else tuple(dict.fromkeys([*labels, "strategy"]))
         fields: dict[str, Any] = {"at": at or "last", "labels": labels, "paper": paper}
         fields |= {"curves": not at, "left_out": statistics.values_left_out(self.without)}
         return [Measure(metric=metric, **fields) for metric in metrics or [FALLBACK]]

@@ -293,7 +293,7 @@ def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> La
     measured = "" if set(table.columns) <= set(measures) else measured
     interval = "" if joined else "[95 % interval of the mean] "
     papers = [result.paper for result in results if result.paper]
-    sources = dict.fromkeys(f"{paper.item} ({paper.source})" for paper in papers)
+    sources = dict.fromkeys(f"{paper.title} ({paper.source})" for paper in papers)
     reasons, scale = doubts(paper.doubtful for paper in papers), comparison.scale
     is_cheaper = comparison.has_paper and scale != FULL
     seeds = sorted(set().union(*(result.values for result in results)))
