@@ -204,7 +204,7 @@ def test_restored_runs_are_no_measure_of_this_machine(plan: Plan):
 )
 def test_released_runs_of_missing_cells_are_counted(command: str, project: Path):
     """With a fourth seed, 36 of 48: those that ship with Cohort. A damaged release has none."""
-    line = "36 of 48 missing cells are released: cohort restore demo"
+    line = "36 of 48 missing cells are released: cohort restore demo --seeds 4"
     assert line in output_of(*command.split(), "--seeds", "4").splitlines()
     own = shutil.copytree(ROOT / RELEASED / "demo", project / RELEASED / "demo")
     (own / "runs.parquet").write_bytes(b"no Parquet")

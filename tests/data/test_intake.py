@@ -57,6 +57,8 @@ def test_images_in_an_npz(tmp_path: Path):
     path = npz(tmp_path, x_train=images, y_train=LABELS, x_test=images, y_test=LABELS)
     arrays, classes = read(path)
     assert classes == ["5", "7"] and arrays["y_train"].tolist() == [1, 0, 1, 0]
+    texts = npz(tmp_path, x_train=images, y_train=LABELS, x_test=images, y_test=["5", "7"] * 2)
+    assert read(texts)[1] == classes
     assert arrays["x_train"].shape == (4, 3, 2, 2) and arrays["x_train"].max() == 255
     assert np.argwhere(arrays["x_train"]).tolist() == [[0, 2, 1, 0]]
 

@@ -70,6 +70,8 @@ BLOCKS = [
     ("axes: {partition: [covering-0.5]}", "'covering-0.5' is not of the form covering-K,"),
     ("settings: {availability: markov-4-4, procedure: concat-2}", "'concat-2' has no use for av"),
     ("settings: {availability: markov-4-4, holdout: 0.1, evaluate_next: 1}", "draws from all cli"),
+    ("{axes: {partition: [roles-2]}, settings: {holdout: 0.1}}", "what others hold out"),
+    ("settings: {evaluators: cohort_samples 1; cohort_samples 2}", ": each can have one plan only"),
     ("exclude: [{J: [J4, J8]}]", ".exclude leaves no cell"),
     ("axes: {partition: [role-2]}", "partition 'role-2' is not known; did you mean 'roles-K'?"),
     (
@@ -112,10 +114,7 @@ STUDIES = [
     ("overrides: [{given: {J: J2}, settings: {lr: 1}}]", "overrides[0]: no cell has J ['J2']"),
     ("overrides: [{given: {J: J4}, settings: {round: 5}}]", "overrides[0].settings has an unkn"),
     ("tables: {claims: {experiment: main, metric: selected, rows: [J]}}", "'claims' is the name"),
-    (
-        "tables: {runs: {experiment: main, metric: selected, rows: [J]}}",
-        "'runs' is the name of a part",
-    ),
+    ("tables: {runs: {experiment: main, metric: selected, rows: [J]}}", "'runs' is the name of a "),
     (
         "tables: {t: {experiment: main, metric: accuracy, rows: [client], columns: client}}",
         "t: client belongs am",

@@ -90,11 +90,7 @@ def test_an_unknown_item_is_refused_with_the_known_ones(file: Path, item: str) -
         ("0.5,0.01", "half,0.01", "study.csv, line 2: value is 'half', which it cannot be"),
         ("0.5,0.01", "nan,0.01", "line 2: value is 'nan'"),
         ("0.5,0.01", "0.5,-0.01", "line 2: sd is '-0.01', which it cannot be"),
-        (
-            "TableI,printed",
-            "TableI,print",
-            "line 2: source is 'print', which is not known; did you",
-        ),
+        ("TableI,printed", "TableI,print", "line 2: source is 'print', which is not known; did yo"),
         ("doubtful,", "doubt,", "lacks the column 'doubtful'"),
         ("0.5,0.01", "0.5,0.01,9", "line 2: has more columns than the header"),
         ("0.5,0.01", "0.5", "line 2: has fewer columns than the header"),

@@ -1,7 +1,9 @@
 """Intervals, tests and agreement with a paper's value: by scipy, by hand, and by brute force."""
 
 import itertools
+import json
 import math
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from scipy import stats
 
 from cohort.core.metric import Metric
+from cohort.core.sealed_json import SEAL, from_json, to_sealed_json
 from cohort.results import statistics
 from cohort.results.statistics import Sample, SignedRanks, agreement
 
@@ -264,3 +267,9 @@ def test_an_interval_ends_where_values_do(
     options: dict, mean: float, interval: tuple[float, float], shown: tuple[float, float]
 ) -> None:
     assert Metric("Some metric", **options).clip_interval(mean, interval) == shown
+
+
+def test_a_deviation_that_there_is_not_is_null_in_json():
+    text = to_sealed_json(asdict(Sample.of([0.5])))
+    values = {name: value for name, value in json.loads(text).items() if name != SEAL}
+    assert '"sd": null' in text and math.isnan(from_json(Sample, values).sd)

@@ -91,13 +91,10 @@ class Wrong(Random, Allocating, MetricRecording):
         ("measure", {"faith": 1.0}, "measure returned 'faith', which is not declared in metrics"),
         ("measure", None, "measure returned None, not values by name"),
         ("measure", {"doubt": "much"}, "measure returned 'much' as doubt, not a number"),
+        ("measure", {"doubt": -1.0}, "measure returned -1.0 as doubt, not a value that .*"),
         ("observe", {"seen": "much"}, "observe returned 'much' as seen, not an array of numbers"),
         ("observe", None, "observe returned None, not values by name"),
-        (
-            "observe",
-            {"seen": np.ones(4, int)},
-            "observe returned .*int64.*, not arrays as before.*",
-        ),
+        ("observe", {"seen": np.ones(4, int)}, "obs.* returned .*int64.*, not arrays as bef.*"),
     ],
 )
 def test_every_procedure_checks_what_its_selector_returns(
@@ -202,6 +199,8 @@ def test_an_evaluator_records_only_what_it_declares(monkeypatch: pytest.MonkeyPa
         ("quotas", lambda cohort, view: view.label_counts.fill(1), WRITTEN),
         ("observe", lambda state, reports: reports["local_accuracy"].fill(1), WRITTEN),
         ("select", lambda *_: sys.exit(3), "SystemExit: 3"),
+        ("select", lambda *_: setattr(Wrong(), "seen", 1), "put it into the state that is"),
+        ("observe", lambda state, reports: reports["duration"], "selector must list it in needs"),
     ],
 )
 def test_a_mistake_is_located(

@@ -47,6 +47,12 @@ def test_divergence_ends_the_run(procedure: str):
     assert len(by_round[-1].history.cohorts) == len(by_round)
 
 
+def test_finite_weights_whose_outputs_overflow_are_a_divergence():
+    (last,) = states(small_task(lr=1e160, rounds=3, evaluate_every=1))
+    assert last.diverged and all(tensor.isfinite().all() for tensor in last.weights.values())
+    assert last.history.last("test_classes_named") == 0
+
+
 HELD_OUT = ((0, 1, 4), (3,), (7, 9), ())
 PLANS = {"evaluate_every": 2, "evaluate_holdout": 3, "evaluate_next": "2 until 2, 4"}
 PLANS |= {"evaluate_local": "1 until 2, 2", "evaluate_own": 4, "evaluators": "cohort_samples 3"}

@@ -13,7 +13,7 @@ from cohort.core.errors import UserError
 from cohort.selection.selector import Rng, Selector, State, UpdateWeighing, View
 from cohort.training.servers import Average, FedNova, Momentum, Scaffold, ServerRule
 from cohort.training.task import RunState
-from cohort.training.updates import Weights
+from cohort.training.updates import Updates, Weights
 from tests.training.small_task import SIZES, run, seeded, small_task, states
 
 SHARES = np.array(SIZES) / sum(SIZES)
@@ -124,3 +124,11 @@ def test_statistics_of_normalization_are_averaged_by_the_weights():
 def test_weights_that_cannot_be_used(weights: np.ndarray, sentence: str):
     with pytest.raises(UserError, match=f"round 1: weights returned .*{sentence}"):
         states(small_task(selector=Scripted(drawn=(0, 0), update_weights=weights)))
+
+
+def test_a_mean_is_in_full_precision_where_steps_are_not():
+    rows = torch.tensor([[1.0], [1.001], [1.002]])
+    updates = Updates({"w": rows}, torch.ones(3), torch.ones(3), torch.zeros(3))
+    with torch.autocast("cpu", torch.bfloat16):
+        mean = updates.weighted_sum(torch.full((3,), 1 / 3))["w"]
+    torch.testing.assert_close(mean, torch.tensor([1.001]))

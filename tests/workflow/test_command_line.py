@@ -136,7 +136,6 @@ def test_show_and_a_file_that_is_no_record(finished: Project):
     assert "test_accuracy" in shown
     assert re.search(r"^model +sent in MB: 0\.\d+ up, 0\.\d+ down, 0 between", shown, re.MULTILINE)
     assert cohort(finished, "show", record.stem.rpartition("-")[2][:9]) == shown
-    assert "'kxyz' is no cell: give the path" in cohort(finished, "show", "kxyz", fails=True)
     assert "is the beginning of" in cohort(finished, "show", "k", fails=True)
     gone = cohort(finished, "show", "results/cells/gone.h5", fails=True)
     assert "there is no record of a cell 'results/cells/gone.h5'" in gone and "delete" not in gone

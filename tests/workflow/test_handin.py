@@ -136,12 +136,7 @@ def test_a_run_that_disagrees_with_ours_is_named(handin: Path, ours: Project):
     ("file", "old", "new", "sentence"),
     [
         ("strategies.yaml", "stride: 3", "stride: 1", "is of no study here: its settings or"),
-        (
-            "selection/turns.py",
-            "stride: int",
-            "science = 2\n    stride: int",
-            "is of no study here",
-        ),
+        ("selection/turns.py", "stride: int", "science = 2\n    stride: int", "is of no study her"),
         ("selection/turns.py", "a cohort are", "it goes", "was made by another my/selection/turns"),
     ],
 )

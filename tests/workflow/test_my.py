@@ -137,9 +137,7 @@ def test_a_component_with_a_built_in_name_is_refused(clone: Project):
     [
         ("try turn --on tiny.fig1", "there is no strategy 'turn'; did you mean 'turns'?"),
         ("try turns --on tiny.fig9", "tiny has no figure or table 'fig9'"),
-        ("try turns --on tin.fig1", "there is no study 'tin'; did you mean 'tiny'?"),
         ("try --on tiny", "tiny has no figure or table ''"),
-        ("check nothing_at_all", "there is no study 'nothing_at_all'"),
         ("data add digits my", "there is a data set 'digits' already"),
         ("data add Own my", "'Own' must be a name of small letters, digits and -"),
         ("data add own nowhere", "nowhere: is neither an .npz nor a folder of pictures"),
@@ -210,10 +208,7 @@ def test_an_edited_partition_deals_anew_only_for_cells_that_are_missing(clone: P
         write(clone, file, (ROOT / "tests/workflow/one_of_each" / file).read_text())
     write(clone, "studies/dealt.yaml", DEALT)
     clone.replace("my/models/softmax.py", ", classes)", ", classes - 3)")
-    sentence = (
-        r"model 'softmax' returned torch.float32 of shape \(2, 7\), not float of shape \(2, 10"
-    )
-    assert re.search(sentence, clone.snakemake("dealt", fails=True))
+    assert "of shape (2, 7), not float of shape (2, 10)" in clone.snakemake("dealt", fails=True)
     clone.replace("my/models/softmax.py", ", classes - 3)", ", classes), _Pair()")
     with (clone.root / "my/models/softmax.py").open("a") as file:
         file.write(PAIR)
@@ -221,7 +216,9 @@ def test_an_edited_partition_deals_anew_only_for_cells_that_are_missing(clone: P
     tied = ", classes), *[nn.Linear(classes, classes)] * 2"
     clone.replace("my/models/softmax.py", ", classes), _Pair()", tied)
     assert "not separate weights" in clone.snakemake("dealt", fails=True)
-    clone.replace("my/models/softmax.py", tied, ", classes)")
+    clone.replace("my/models/softmax.py", tied, ", classes, bias=False)")
+    assert "not as last parameter the bias of the out" in clone.snakemake("dealt", fails=True)
+    clone.replace("my/models/softmax.py", ", bias=False)", ")")
     clone.snakemake("dealt")
     shards = clone.root / "results/shards/digits/cards"
     (before,) = shards.glob("*.h5")

@@ -17,6 +17,7 @@ WRONG = {
     "results/full/metrics/tiny/oone.parquet": "tiny has no experiment 'oone'",
     "results/cells/digits/seed0-k0123456789ab.h5": "no listed study has the cell k0123456789ab at "
     "scale full: add --config studies=STUDY scale=SCALE",
+    "resources/raw/digitz/x": "there is no data set 'digitz'; did you mean 'digits'?",
     "results/smoke/figures/tiny/fig1.png": "results/smoke is of another scale than full: add "
     "--config scale=smoke",
 }

@@ -177,8 +177,11 @@ def evaluated_rounds(every: int | str, rounds: int) -> tuple[int, ...]:
 
 def plans_by_name(evaluators: str) -> dict[str, str]:
     """Split `drift 10; sharpness 50, last 10` into the evaluators' plans, by name."""
-    parts = (part.partition(" ") for part in evaluators.split("; ") if part)
-    return {name: plan for name, _, plan in parts}
+    parts = [part.partition(" ") for part in evaluators.split("; ") if part]
+    plans = {name: plan for name, _, plan in parts}
+    if len(plans) < len(parts):
+        raise UserError(f"evaluators is '{evaluators}': each can have one plan only")
+    return plans
 
 
 def resolve_last(every: int | str, rounds: int) -> int | str:

@@ -55,7 +55,6 @@ def test_fields_of_kinds(kind: type, fields: dict[str, object], is_valid: bool) 
         (Curves, {"metric": "test_loss", "buckets": 10, "smoothing": 3}, "smoothing and buckets cannot be combined"),
         (Scatter, {"metric": "size", "x": "loss", "also": ["test_loss"]}, "leave out also"),
         (Shards, {"also": ["test_loss"]}, "leave out also and hue"),
-        (Shards, {"hue": "J"}, "leave out also and hue"),
         (Interval, {"metric": "update_norm"}, "neither high nor low is better"),
         (Interval, {"metric": "test_loss", "limits": [0, 100]}, "leave out limits"),
     ],

@@ -136,3 +136,9 @@ def test_an_invented_name_that_is_a_strategys_looks_like_the_strategy() -> None:
         len({(color, str(style.look("series", name, DASHES))) for name, color in shown.items()})
         == 4
     )
+
+
+def test_a_metric_without_values_above_one_that_has_some(drawn: Draw) -> None:
+    runs = [({"metric": "test_accuracy"}, {1: 0.5, 2: 0.6})]
+    empty, full = drawn(runs, metric="holdout_accuracy", also=["test_accuracy"]).axes
+    assert not len(empty.get_yticks()) and len(full.get_xticks()) > 1 and lines(full)

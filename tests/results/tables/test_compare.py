@@ -41,7 +41,7 @@ def test_strategies_are_columns_with_the_paper_in_each_cell(compared: Spec, metr
     assert lines[6:9] == LINES
     assert lines[10] == (
         "Test accuracy (%), last evaluation: mean ± standard deviation over seeds [95 % interval of the mean] (number of runs). "
-        "†: a run diverged; it counts with the worst value: the lowest accuracy, chance level at most, the largest loss, never for a target; otherwise with its rounds until then. Paper: TableI (printed), TableI (derived). "
+        "†: a run diverged; it counts with the worst value: the lowest accuracy, chance level at most, the largest loss, never for a target; otherwise with its rounds until then. Paper: Table I (printed), Table I (derived). "
         "In parentheses after the paper's value: measured minus paper. Agrees: the 90 % interval of the difference lies within 2 points, near 0 and 100 % within half of the distance to them; differs: its 95 % interval lies outside. ‡ doubtful: the row is shifted. –: not planned, or no value in these runs."
     )
 

@@ -1,5 +1,6 @@
 """The serial trainer: clients are independent, J counts steps or epochs, draws are addressed."""
 
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -9,9 +10,10 @@ import pytest
 import torch
 from torch import nn
 
+from cohort.core.randomness import torch_seed
 from cohort.training.evaluation import fingerprint
 from cohort.training.task import Task
-from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.trainers.serial import PlainSGD, SerialTrainer
 from cohort.training.updates import LocalWork, Updates, Weights
 from tests.training import small_task as small
 from tests.training.small_task import seeded, small_settings, small_task
@@ -91,3 +93,24 @@ def test_batches_depend_on_round_client_and_seed():
     assert all(base != batches(11, J="J1e", **change) for change in changes)
     assert list(chain(*batches(11, J="J1e", in_order=True))) == list(range(11))
     assert batches(0, J="J3") == []
+
+
+def test_parameters_without_a_gradient_in_some_steps_move_as_by_torch():
+    rng, starts = torch.Generator().manual_seed(0), torch.tensor([[1.0, -2.0], [3.0, 0.5]])
+    pairs = [[torch.nn.Parameter(row.clone()) for row in starts] for _ in range(2)]
+    ours = PlainSGD(pairs[0], 0.1, 0.9, 0.01)
+    theirs = torch.optim.SGD(pairs[1], 0.1, 0.9, weight_decay=0.01)
+    for moved in ((0,), (0, 1), (1,), (), (0, 1)):
+        gradients = {index: torch.randn(2, generator=rng) for index in moved}
+        for parameters, optimizer in zip(pairs, (ours, theirs), strict=True):
+            for index, parameter in enumerate(parameters):
+                parameter.grad = gradients[index].clone() if index in moved else None
+            optimizer.step()
+        torch.testing.assert_close(pairs[0], pairs[1])
+
+
+def test_dropout_after_a_probe_is_not_that_of_the_probe():
+    settings = small_settings(seed=4)
+    work = LocalWork(client=3, round=2, weights={}, samples=np.arange(4), lr=0.1)
+    assert work.dropout_seed(settings) == torch_seed(4, "dropout", round=2, client=3)
+    assert replace(work, begin=2).dropout_seed(settings) != work.dropout_seed(settings)

@@ -223,10 +223,7 @@ def check_procedure(cell: Cell) -> None:
     with explain_value_errors(f"procedure '{settings.procedure}' "):
         cell.procedure.check(cell)
     named = [name for name, kind in EVALUATORS.items() if kind.setting == "evaluators"]
-    plans = cell_settings.plans_by_name(settings.evaluators)
-    if settings.evaluators.count(";") >= len(plans) > 0:
-        raise UserError(f"evaluators is '{settings.evaluators}': each can have one plan only")
-    for name in plans:
+    for name in cell_settings.plans_by_name(settings.evaluators):
         check_allowed(name, named, f"evaluators: '{name}' is not known")
     for evaluator in (kind() for kind in EVALUATORS.values()):
         if evaluator.plan(cell):
