@@ -146,7 +146,7 @@ def result_lines(comparison: Comparison, names: Names, *, against_fedavg: bool) 
         groups: dict[str | None, list[list[str]]] = {None: [head]}
         for result in results:
             setting = _phrases(result, [label for label in varying if label not in methods], names)
-            name = f"  {_phrases(result, methods, names)}"
+            name = f"  {_phrases(result, methods, names) or 'other strategies' * bool(methods)}"
             row = [name, *_numbers(result, comparison.scale, against_fedavg=against_fedavg)]
             groups.setdefault(setting, []).append(row)
         widths = [max(map(len, column)) for column in zip(*chain(*groups.values()), strict=True)]
@@ -168,7 +168,8 @@ def _numbers(result: Result, scale: str, *, against_fedavg: bool) -> list[str]:
     if not result.values:
         return [paper, f"{NO_VALUE} (0 of {result.planned})", ""]
     sample = result.sample.scaled(metric.scale)
-    spread = f" ± {sample.sd:{number}}" if sample.n > 1 else ""
+    are_seeds = not any(" " in run for run in result.values)  # else of several settings
+    spread = f" ± {sample.sd:{number}}" if sample.n > 1 and are_seeds else ""
     diverged = f", {result.diverged} diverged" if result.diverged else ""
     ours = f"{sample.mean:{number}}{spread} ({sample.n} of {result.planned}{diverged})"
     verdict = ""
